@@ -17,7 +17,9 @@ ROWS = [row for paper in published.papers() for row in published.load(paper).row
 STRICT = re.compile(
     r"\b(better|worse|faster|slower|higher|lower|less|fewer|outperforms?|improves?|gains?|above|below|ahead|decreases?)\b"
 )
-WEAK = re.compile(r"comparable or superior|similar or worse|matches|competitive|at most|attains")
+WEAK = re.compile(
+    r"comparable or superior|similar or worse|matches|competitive|at most|attains|not require a significant"
+)
 COUNTED = re.compile(r"tasks (won )?of \d|share of the tasks|percent of (setups|the time)|1 if ")
 NEUTRAL = {"probability of improvement": 0.5, "difference": 0, "ratio": 1}
 """Beginnings of units to the number that says that two agents are equal."""
@@ -248,6 +250,8 @@ def test_about_is_read_both_ways():
     assert {row.table for row in compute} == {"Abstract", "Section 9.4"}
     for row in compute:
         assert [judge(row, x, x) for x in (1.0, 1.27, 1.6)] == ["agrees", "agrees", "contradicts"]
+        assert judge(row, 0.9, 0.9) == ("contradicts" if "slightly more" in row.statement else "agrees")
+        assert "calls hard to measure" in row.assumed
     hours = one("impala", "Section 5.3.1", "IMPALA, 1 learner, to the final performance of A3C")
     assert [judge(hours, x, x) for x in (1, 10, 20)] == ["contradicts", "agrees", "contradicts"]
     assert (
@@ -391,7 +395,7 @@ def test_only_agents_that_are_not_built_and_rates_of_other_hardware_cannot_be_ru
         if row.agent is None or (row.claim is None and "against" in row.protocol):
             assert row.cannot_run is not None, row.column
     assert {row.agent for row in ROWS if row.agent and not row.cannot_run and not is_built(row)} == set()
-    assert sum(row.cannot_run is None for row in ROWS if row.paper == "stac" and row.statistic == "median") == 9
+    assert sum(row.cannot_run is None for row in ROWS if row.paper == "stac" and row.statistic == "median") == 10
 
 
 def is_built(row):
