@@ -75,6 +75,13 @@ def test_what_a_note_calls_a_reading_of_ours_is_assumed():
     assert [(row.paper, row.column) for row in ours if row.assumed is None] == []
 
 
+def test_stability_and_robustness_of_impala_are_readings_of_ours_where_chances_of_improvement_stand_for_them():
+    rows = [row for row in published.load("impala").rows if row.claim == "improvement"]
+    rows = [row for row in rows if re.search("stab(le|ility)|robust", row.statement)]
+    assert len(rows) == 5
+    assert [row.column for row in rows if row.assumed is None] == []
+
+
 def test_every_score_may_fall_short_by_a_tenth():
     scores = [
         row
