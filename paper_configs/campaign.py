@@ -652,16 +652,6 @@ STAGES = {
             1.5,
         ),
         Block(
-            "Figure 5, beside A2C and A3C",
-            "impala",
-            "dmlab_figure5",
-            ("impala", "a2c", "a3c"),
-            LEVELS_5,
-            "desk",
-            6,
-            1.5,
-        ),
-        Block(
             "Table 3, one agent for eight levels",
             "impala",
             "dmlab_30",
@@ -670,6 +660,16 @@ STAGES = {
             "desk",
             5,
             4.0,
+        ),
+        Block(
+            "Table B.1, a population on eight levels",
+            "impala",
+            "dmlab_30_population",
+            ("pbt",),
+            ("dmlab_30",),
+            "desk",
+            5,
+            32.0,  # estimated: eight members
         ),
         Block("Tables 3 and B.1, experts", "impala", "dmlab_30_experts", ("impala_deep",), LEVELS_8, "desk", 5, 0.5),
         Block(
@@ -733,7 +733,8 @@ LEFT_OUT: Mapping[str, Callable[[PublishedRow], bool]] = {
     ),
     "one agent for all 57 games, 200M frames of each": lambda row: row.experiment == "atari_57" and row.claim is None,
     "one agent for all 30 levels, 1e10 frames": lambda row: (
-        row.experiment == "dmlab_30" and (row.claim is None or row.protocol.get("scale") == "paper")
+        row.experiment in ("dmlab_30", "dmlab_30_population")
+        and (row.claim is None or row.protocol.get("scale") == "paper")
     ),
     "experts beside an agent for all 30 levels, 1e10 frames": lambda row: (
         row.experiment == "dmlab_30_experts" and row.protocol.get("scale") == "paper"

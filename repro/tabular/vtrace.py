@@ -57,6 +57,31 @@ def expected_targets(problem: Problem, weights: Weights, num_steps: int) -> Expe
     return expected
 
 
+def target_variance(problem: Problem, weights: Weights, values: np.ndarray, num_steps: int) -> float:
+    """Var_mu[v_0 | x_0], mean over first states, of the targets of `v_targets.vtrace` on every path of some steps.
+
+    Args:
+        problem: with the policies.
+        weights: of the targets.
+        values: the estimate V, [S], from which paths bootstrap.
+        num_steps: of a path.
+    """
+    mdp, pi, mu = problem
+    paths = all_paths(mdp, mu, num_steps)
+    x, a = paths.trajectories  # [T + 1, N], [T, N]
+    output = v_targets.vtrace(
+        log_rho=np.log(pi / mu)[x[:-1], a],
+        discount_t=np.full(a.shape, mdp.discount),
+        r_t=mdp.rewards[x[:-1], a],
+        v_tm1=values[x[:-1]],
+        v_t=values[x[1:]],
+        **weights._asdict(),
+    )
+    targets = output.targets[0].numpy().astype(float)
+    mean, square = expectation_by_state(paths, np.stack([targets, targets**2], axis=1), problem).T
+    return float((square - mean**2).mean())
+
+
 def expectation_by_state(paths: Paths, x: np.ndarray, problem: Problem) -> np.ndarray:
     """E_mu[x | x_0] of numbers per path, [N, K], by first state, [S, K]."""
     return np.einsum("xa,xak->xk", problem.mu, paths.expectation(x, problem.mdp))

@@ -118,6 +118,34 @@ def test_rates_on_random_problems(paper, name, row):
     assert f"\n{row.format(record['evaluation']['mean'])}" in page(paper)
 
 
+@pytest.mark.parametrize(
+    ("paper", "name", "row"),
+    [
+        ("impala", "variance_by_c_bar", "| c_bar reduces the variance | {:.2f} orders"),
+        ("impala", "bias_by_rho_bar", "| the larger rho_bar, the smaller the bias | {:.2f} less with 16 than with 1;"),
+        (
+            "impala",
+            "variance_by_rho_bar",
+            "| the variance grows with rho_bar | {:.2f} orders of magnitude from 1 to 16;",
+        ),
+        ("impala", "retrace_on_policy", "| Retrace is not the n-step return on-policy | largest difference {:.1f} |"),
+        ("stac", "rate_by_alpha", "| less of alpha contracts better | {:.3f} less at the step"),
+        ("stac", "rate_at_alpha_0", "| with alpha_rho = 0 the rate is at most gamma | largest difference {:.4f} |"),
+        ("stac", "variance_by_alpha", "| importance sampling varies more than V-trace | {:.2f} orders"),
+    ],
+)
+def test_tradeoffs_on_random_problems(paper, name, row):
+    (record,) = records(paper, "tradeoffs", "finite_mdp", name)
+    assert f"\n{row.format(record['evaluation']['mean'])}" in page(paper)
+
+
+def test_shares_of_problems_on_which_bias_rises_and_variance_falls():
+    for name, words in (("bias_falls", "it rises at"), ("variance_grows", "it falls at")):
+        (record,) = records("impala", "tradeoffs", "finite_mdp", name)
+        share = 100 * (1 - record["evaluation"]["mean"])
+        assert f"{words} some doubling on {share:.0f} % of the problems |" in page("impala")
+
+
 def test_what_is_left_of_the_distance_from_theorem_2_of_impala():
     (record,) = records("impala", "online_theorem", "finite_mdp", "online_values")
     left = record["evaluation"]["returns"]

@@ -96,9 +96,9 @@ def test_a_count_needs_so_many_runs_that_each_task_can_be_decided():
 def test_a_place_and_that_one_of_several_is_ahead_need_runs_for_every_comparison():
     """On five tasks 5 runs decide which agent wins one; against each of two or three others it takes 6."""
 
-    def claims(experiment, agents, seeds):
+    def claims(experiment, agents, seeds, scale="desk"):
         runs = [
-            Run("impala", experiment, agent, name, "desk", i)
+            Run("impala", experiment, agent, name, scale, i)
             for agent in agents
             for name in FIVE_LEVELS
             for i in range(1, seeds + 1)
@@ -106,8 +106,9 @@ def test_a_place_and_that_one_of_several_is_ahead_need_runs_for_every_comparison
         return {row.claim for row in rows_of(answerable.shares(runs)).values()}
 
     beside_a3c = ("impala", "a2c", "a3c")
-    assert claims("dmlab_figure5", beside_a3c, 5) == {"tasks_led", "tasks_won"}
-    assert claims("dmlab_figure5", beside_a3c, 6) == {"tasks_led", "tasks_won", "last_surpassed"}
+    fewer, enough = (claims("dmlab_figure5", beside_a3c, seeds, "paper") for seeds in (5, 6))
+    assert {"tasks_led", "tasks_won"} <= fewer
+    assert enough == fewer | {"last_surpassed"} != fewer
     assert "place" not in claims("dmlab_table2", campaign.CORRECTIONS, 5)
     assert "place" in claims("dmlab_table2", campaign.CORRECTIONS, 6)
 
@@ -192,7 +193,7 @@ def test_table_2_is_answered_level_by_level_and_its_claims_by_all_agents_compare
 @pytest.mark.parametrize(
     ("scale", "of_five", "of_four"),
     [
-        ("desk", ["last_surpassed", "tasks_led", "tasks_won"], []),
+        ("desk", [], []),
         (
             "paper",
             ["improvement", "improvement", "last_surpassed", "speed", "tasks_led", "tasks_won"],
@@ -201,7 +202,7 @@ def test_table_2_is_answered_level_by_level_and_its_claims_by_all_agents_compare
     ],
 )
 def test_figure_5_compares_agents_whose_numbers_of_environments_are_not_printed(scale, of_five, of_four):
-    """At desk nothing is swept; and batches of IMPALA and A2C are smaller than the paper's, not those of A3C."""
+    """Not at desk: nothing is swept, and batches of IMPALA and A2C are smaller than the paper's, not those of A3C."""
 
     def answered(levels):
         agents = ("impala", "a2c", "a3c")

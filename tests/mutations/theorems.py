@@ -10,6 +10,8 @@ ACER = "repro/papers/acer/theorems.py"
 CTRACE = "repro/papers/ctrace/theorems.py"
 UPDATES = "repro/papers/ctrace/update_errors.py"
 STAC = "repro/papers/stac/theorems.py"
+TRADEOFFS = "repro/papers/{}/tradeoffs.py"
+TEST_TRADEOFFS = "tests/papers/{}/test_tradeoffs.py"
 TEST_V_TARGETS = "tests/ops/test_v_targets_theorems.py"
 TEST_IMPALA = "tests/papers/impala/test_theorems.py"
 ONLINE = "repro/papers/impala/online_theorem.py"
@@ -50,6 +52,41 @@ VARIANTS = [
         "weights._replace(clip_c=half)",
         "weights._replace(clip_rho=half)",
         f"{TEST_IMPALA}::test_half_of_c_bar_costs_nothing_where_it_truncates_nothing",
+    ),
+    Variant(
+        "IMPALA tradeoffs: second moment in place of the variance",
+        VTRACE,
+        "(square - mean**2).mean()",
+        "square.mean()",
+        f"{TEST_TRADEOFFS.format('impala')}::test_the_variance_is_that_of_one_truncated_step",
+    ),
+    Variant(
+        "IMPALA tradeoffs: a bias that rises at some level falls",
+        TRADEOFFS.format("impala"),
+        "(np.diff(bias) < ROUNDING).all()",
+        "(np.diff(bias) < ROUNDING).any() or len(bias) == 2",
+        f"{TEST_TRADEOFFS.format('impala')}::test_the_levels_are_those_of_the_configuration",
+    ),
+    Variant(
+        "IMPALA tradeoffs: n-step return that does not bootstrap",
+        TRADEOFFS.format("impala"),
+        ".sum(0) + powers[-1] * expected[-1]",
+        ".sum(0)",
+        f"{TEST_TRADEOFFS.format('impala')}::test_retrace_is_the_n_step_return_where_its_differences_cancel",
+    ),
+    Variant(
+        "STAC tradeoffs: alpha_c stays",
+        TRADEOFFS.format("stac"),
+        "rates = [rate(problem, clip._replace(alpha_rho=alpha, alpha_c=alpha))",
+        "rates = [rate(problem, clip._replace(alpha_c=alpha))",
+        f"{TEST_TRADEOFFS.format('stac')}::test_the_least_fall_is_that_of_the_alphas_in_their_order",
+    ),
+    Variant(
+        "STAC tradeoffs: the largest fall",
+        TRADEOFFS.format("stac"),
+        "-np.diff(rates).max()",
+        "-np.diff(rates).min()",
+        f"{TEST_TRADEOFFS.format('stac')}::test_the_least_fall_is_that_of_the_alphas_in_their_order",
     ),
     Variant(
         "online V-trace: traces of rho",

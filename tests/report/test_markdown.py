@@ -66,7 +66,7 @@ def test_verdicts_of_trained_agents_are_counted_apart(committed):
     )
     trained = {row.experiment: row.trained for row in committed if row.finding == "agrees"}
     assert trained["figure_1_ddpg"]
-    assert not any(trained[name] for name in ("theorems", "closed_form", "tabular_fig1", "online_theorem"))
+    assert not any(trained[name] for name in ("theorems", "tradeoffs", "closed_form", "tabular_fig1", "online_theorem"))
 
 
 def test_a_sentence_that_agents_answer_in_part_has_the_verdict_of_all_its_rows():

@@ -18,7 +18,7 @@ CORRECTIONS = {
 """Section 5.2.2. `epsilon` differs from `none` in the logarithm of the policy gradient, not in the targets."""
 
 EPSILON_CORRECTION = 1e-6
-"""Added to pi(a|x) inside the logarithm of the policy gradient (Section 5.2.2, item 2)."""
+"""Added to pi(a|x) inside the logarithm of the policy gradient (Section 5.2.2, item 2; assumed: there alone)."""
 
 
 class VtraceLossSettings(NamedTuple):

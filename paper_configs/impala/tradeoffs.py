@@ -1,0 +1,28 @@
+"""IMPALA, Section 4.1 and Remark 3: what truncation does to bias and variance, on random finite MDPs.
+
+Every field names its source: a section or appendix of the paper, or `assumed:` with the reason.
+"""
+
+import ml_collections
+
+from paper_configs.finite_mdp import theorems_config
+
+ANSWERS = (
+    "variance_by_c_bar",
+    "retrace_on_policy",
+    "bias_by_rho_bar",
+    "bias_falls",
+    "variance_by_rho_bar",
+    "variance_grows",
+)
+
+
+def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
+    """The same statements at every scale; `smoke` and `desk` check them on fewer problems.
+
+    Raises:
+        ValueError: unknown scale.
+    """
+    config = theorems_config("impala", ANSWERS, scale, study="tradeoffs")
+    config.rho_bars = (1.0, 2.0, 4.0, 8.0, 16.0)  # rising; 1 in Section 5.2.2, others assumed
+    return config

@@ -1,0 +1,99 @@
+"""IMPALA, Section 4.1 and Remark 3: bias and variance by truncation level, and Retrace on-policy, on random MDPs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import ml_collections
+import numpy as np
+
+from repro.ops import q_targets, traces
+from repro.tabular import mdps, paths, vtrace
+from repro.tabular.mdps import Problem
+from repro.tabular.vtrace import Weights
+from repro.training.experiment import FindExperiment
+from repro.training.problem_study import run_on_problems
+from repro.training.study import Advance, Study
+
+UNITS = {
+    "variance_by_c_bar": "orders of magnitude by which v_s varies more without c_bar than with 1",
+    "retrace_on_policy": "largest difference of Retrace's target from the n-step return",
+    "bias_by_rho_bar": "bias with rho_bar of 1 minus that with 16",
+    "bias_falls": "1 if the bias rises at no doubling of rho_bar from 1 to 16, else 0",
+    "variance_by_rho_bar": "orders of magnitude by which v_s varies more with rho_bar of 16 than with 1",
+    "variance_grows": "1 if v_s varies less at no doubling of rho_bar from 1 to 16, else 0",
+}
+"""Unit of each answer."""
+ROUNDING = 1e-5
+"""What a bias or the logarithm of a variance must move by to rise or fall; targets are float32."""
+
+
+def run(
+    config: ml_collections.ConfigDict,
+    seed: int,
+    cores: Sequence[int],
+    advance: Advance,
+    find_experiment: FindExperiment | None = None,
+) -> Study:
+    """Answers the configuration's statements on random problems; nothing is simulated. Arguments as for `RunStudy`."""
+    return run_on_problems(config, seed, advance, find_on_problem, UNITS, {})
+
+
+def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
+    """The answers on one problem."""
+    return {
+        "variance_by_c_bar": variance_without_c_bar(problem, config.num_steps),
+        "retrace_on_policy": retrace_on_policy(problem, config.num_steps, rng),
+        **find_by_rho_bar(problem, config.rho_bars, config.num_steps),
+    }
+
+
+def variance_without_c_bar(problem: Problem, num_steps: int) -> float:
+    """log10 of the variance of v_s with neither weight truncated, over that with a c_bar of 1 (Section 4.1).
+
+    V is that of the target policy, to which both converge.
+    """
+    values = mdps.state_values(problem.mdp, problem.pi)
+    without, truncated = (
+        vtrace.target_variance(problem, Weights(None, c_bar), values, num_steps) for c_bar in (None, 1.0)
+    )
+    return float(np.log10(without / truncated))
+
+
+def find_by_rho_bar(problem: Problem, rho_bars: Sequence[float], num_steps: int) -> dict[str, float]:
+    """Bias and variance as rho_bar rises, with a c_bar of 1 (Remark 3).
+
+    The bias is the largest distance of V^{pi_rho_bar} from V^pi, the variance that of v_s, with V^pi as the estimate.
+    """
+    weights = [Weights(rho_bar, 1.0) for rho_bar in rho_bars]
+    values = mdps.state_values(problem.mdp, problem.pi)
+    evaluated = [mdps.state_values(problem.mdp, vtrace.evaluated_policy(problem, of_one)) for of_one in weights]
+    bias = np.abs(np.array(evaluated) - values).max(1)
+    variance = np.log10([vtrace.target_variance(problem, of_one, values, num_steps) for of_one in weights])
+    return {
+        "bias_by_rho_bar": float(bias[0] - bias[-1]),
+        "bias_falls": float((np.diff(bias) < ROUNDING).all()),
+        "variance_by_rho_bar": float(variance[-1] - variance[0]),
+        "variance_grows": float((np.diff(variance) > -ROUNDING).all()),
+    }
+
+
+def retrace_on_policy(problem: Problem, num_steps: int, rng: np.random.Generator) -> float:
+    """Largest distance of Retrace's target from the n-step return, on every path of pi, with a random Q (Section 4.1).
+
+    Both bootstrap from E_{a ~ pi} Q at the end of the path; on it Retrace's coefficients are 1.
+    """
+    mdp, pi, _ = problem
+    q = rng.normal(size=pi.shape)
+    x, a = paths.all_paths(mdp, pi, num_steps).trajectories  # [T + 1, N], [T, N]
+    rewards, expected = mdp.rewards[x[:-1], a], (pi * q).sum(1)[x[1:]]
+    targets = q_targets.multistep_q(
+        r_t=rewards,
+        discount_t=np.full(a.shape, mdp.discount),
+        c_t=traces.retrace(np.zeros(a.shape)),
+        expected_q_t=expected,
+        q_t_a=np.concatenate([q[x[1:-1], a[1:]], np.zeros((1, a.shape[1]))]),  # the last row reads none
+    )
+    powers = mdp.discount ** np.arange(num_steps + 1)[:, None]
+    n_step = (powers[:-1] * rewards).sum(0) + powers[-1] * expected[-1]
+    return float(np.abs(targets[0].numpy() - n_step).max())

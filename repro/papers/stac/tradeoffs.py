@@ -1,0 +1,66 @@
+"""STAC, Sections 3.1 and 10: contraction rate and variance of leaky V-trace by alpha, on random finite MDPs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import ml_collections
+import numpy as np
+
+from repro.tabular import mdps, operators, vtrace
+from repro.tabular.mdps import Problem
+from repro.tabular.vtrace import Weights
+from repro.training.experiment import FindExperiment
+from repro.training.problem_study import run_on_problems
+from repro.training.study import Advance, Study
+
+UNITS = {
+    "rate_by_alpha": "contraction rate with more of alpha minus that with less",
+    "rate_at_alpha_0": "contraction rate with alpha_rho of 0 minus gamma",
+    "variance_by_alpha": "orders of magnitude by which v_s varies more with alpha of 0 than with 1",
+}
+"""Unit of each answer."""
+
+
+def run(
+    config: ml_collections.ConfigDict,
+    seed: int,
+    cores: Sequence[int],
+    advance: Advance,
+    find_experiment: FindExperiment | None = None,
+) -> Study:
+    """Answers the configuration's statements on random problems; nothing is simulated. Arguments as for `RunStudy`."""
+    return run_on_problems(config, seed, advance, find_on_problem, UNITS, {"rate_at_alpha_0": "largest"})
+
+
+def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
+    """The answers on one problem, each of the truncation levels and alphas that speak least for the paper."""
+    del rng
+    clips = [Weights(*levels) for levels in config.clips]
+    at_0 = [clip._replace(alpha_rho=0.0, alpha_c=alpha_c) for clip in clips for alpha_c in config.alphas]
+    return {
+        "rate_by_alpha": min(least_fall(problem, clip, config.alphas) for clip in clips),
+        "rate_at_alpha_0": max(rate(problem, weights) for weights in at_0) - problem.mdp.discount,
+        "variance_by_alpha": min(variance_of_importance_sampling(problem, clip, config.num_steps) for clip in clips),
+    }
+
+
+def rate(problem: Problem, weights: Weights) -> float:
+    """The operator's contraction rate in sup norm, by its closed form."""
+    return operators.contraction_rate(vtrace.closed_form(problem, weights))
+
+
+def least_fall(problem: Problem, clip: Weights, alphas: Sequence[float]) -> float:
+    """The least fall of the contraction rate from one alpha to the next, alpha_rho and alpha_c together."""
+    rates = [rate(problem, clip._replace(alpha_rho=alpha, alpha_c=alpha)) for alpha in alphas]
+    return float(-np.diff(rates).max())
+
+
+def variance_of_importance_sampling(problem: Problem, clip: Weights, num_steps: int) -> float:
+    """log10 of the variance of v_s with both alphas at 0 over that with both at 1, with V of the target policy."""
+    values = mdps.state_values(problem.mdp, problem.pi)
+    importance, truncated = (
+        vtrace.target_variance(problem, clip._replace(alpha_rho=alpha, alpha_c=alpha), values, num_steps)
+        for alpha in (0.0, 1.0)
+    )
+    return float(np.log10(importance / truncated))
