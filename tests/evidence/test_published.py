@@ -52,6 +52,7 @@ COUNTS = {
         "Section 5.1": 3,
         "Figure 2": 11,
         "Section 7": 5,
+        "Appendix B": 2,
         "Appendix E.3": 1,
         "Figure 3": 4,
         "Figure 4": 4,
