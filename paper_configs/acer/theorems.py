@@ -1,4 +1,4 @@
-"""ACER, Sections 3.2, 5.1 and 7: its identities and what it says about the operator B, on random finite MDPs.
+"""ACER, Sections 3.2, 5.1 and 7, Appendix B: its identities and what it says of two operators, on random finite MDPs.
 
 Every field names its source: a section or appendix of the paper, or `assumed:` with the reason.
 """
