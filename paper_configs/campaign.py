@@ -244,20 +244,10 @@ STAGES = {
             "refer",
             "figure_7_sensitivity",
             tuple(f"vracer_{change}_{of}" for of in ("c", "d", "n", "f", "eta") for change in ("half", "twice"))
-            + ("vracer_twice_b",),
+            + ("vracer_half_b", "vracer_twice_b"),
             TWO,
             "desk",
             5,
-            0.4,
-        ),
-        Block(
-            "Figure 7, the other factor",
-            "refer",
-            "figure_7_sensitivity",
-            ("vracer_half_b",),
-            TWO,
-            "desk",
-            2,
             0.4,
         ),
         Block(
@@ -287,7 +277,7 @@ STAGES = {
             ("vracer_half_a", "vracer_half_s"),
             TWO,
             "desk",
-            2,
+            5,
             0.4,
         ),
         Block(

@@ -111,7 +111,7 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
     elif config.scale == "desk":  # the reasons stand in repro/papers/acer/README.md
         config.num_env_frames = 4_000_000
         config.network.torso = "shallow"  # a quarter of the arithmetic
-        config.replay.frames = 200_000  # 5 % of the frames, as many times as the paper's 1.6 %
+        config.replay.frames = 200_000  # 5 % of the frames, where the paper's is 1.6 %
         config.learner.rmsprop_epsilon = 1e-5
     elif config.scale != "paper":
         raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")

@@ -1,4 +1,4 @@
-"""ACER, Sections 3.2, 5.1 and 7: its identities and what it says about the operator B, on random finite MDPs.
+"""ACER, Sections 3.2, 5.1 and 7, Appendix B: its identities and what it says of two operators, on random finite MDPs.
 
 Every field names its source: a section or appendix of the paper, or `assumed:` with the reason.
 """
@@ -15,6 +15,8 @@ ANSWERS = (
     "importance_sampling",
     "unbiased",
     "consistent",
+    "opc_close",
+    "opc_far",
 )
 
 
@@ -28,4 +30,6 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.pairs = 8  # random pairs of estimates whose distance is measured beside the exact rate; assumed
     config.truncations = (0.5, 1.0, 2.0, 10.0)  # c; 1 in Retrace, 10 in Section 4; Proposition 1 holds for any
     config.dueling_samples = 5  # n of Eq. 13; Section 6
+    # Of policies that are close, of the distance below which Harutyunyan et al. (2016) prove a contraction; assumed.
+    config.closeness = 0.5
     return config

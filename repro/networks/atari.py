@@ -1,7 +1,7 @@
 """Convolutional torsos for Atari frames and any other image: IMPALA's two (Figure 4), DQN's, and STAC's for control.
 
-IMPALA's map uint8 [N, H, W, C] to float32 [N, 256], DQN's to [N, 512]. Weights: truncated normal of standard deviation
-1 / sqrt(fan in), zero biases (assumed, see `initializers`).
+IMPALA's map uint8 [N, H, W, C] to float32 [N, 256], DQN's to [N, 512] or, of its convolutions alone, to these
+flattened. Weights: truncated normal of standard deviation 1 / sqrt(fan in), zero biases (assumed, see `initializers`).
 
 Weights and features are float32. Between them everything is computed in `compute_dtype`, gradients too: float32, or
 bfloat16, whose numbers have 8 significant bits. Sums of a convolution or a matrix product are float32 in both, on

@@ -271,6 +271,8 @@ def test_the_plan_has_the_runs_that_decide_the_counts_of_its_agents():
     assert left == [
         "n-step-DQN, place of the learning rate 0.00001",
         "Retrace-DQN, place of the learning rate 0.00001",
+        "PPO over ACER with learning rate 1e-4",
+        "V-RACER, ReF-ER-2 over ACER",
         "V-RACER with ReF-ER over the best of DDPG, NAF, PPO and ACER",
     ]
 

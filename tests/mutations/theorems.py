@@ -215,6 +215,13 @@ VARIANTS = [
         f"{TEST_ACER}::test_its_records_have_the_papers_statements",
     ),
     Variant(
+        "ACER theorems: Q(lambda) with Retrace's traces",
+        ACER,
+        'Method("q_lambda")',
+        'Method("retrace")',
+        f"{TEST_ACER}::test_q_lambda_contracts_where_the_policies_are_close_enough",
+    ),
+    Variant(
         "ACER theorems: correction under mu",
         ACER,
         "loss.correction_weight(self._log_rho, c).numpy() * self._problem.pi",

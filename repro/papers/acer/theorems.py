@@ -1,4 +1,4 @@
-"""ACER's printed identities: the operator B of Eq. (20) in Section 7 and Appendix C, and those of Eqs. (7) and (13)."""
+"""ACER's printed results on finite MDPs: the operators of Eqs. (20) and (21), and the identities of (7) and (13)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from repro.tabular.mdps import Problem
 from repro.tabular.operators import Method
 from repro.tabular.paths import ExpectedTargets
 from repro.training.experiment import FindExperiment
-from repro.training.problem_study import run_on_problems
+from repro.training.problem_study import Extreme, run_on_problems
 from repro.training.study import Advance, Study
 
 UNITS = {
@@ -29,8 +29,11 @@ UNITS = {
     "importance_sampling": "largest difference",
     "unbiased": "largest difference",
     "consistent": "largest difference",
+    "opc_close": "contraction rate",
+    "opc_far": "contraction rate",
 }
 """Unit of each answer."""
+EXTREMES: dict[str, Extreme] = {"contraction": "largest", "opc_close": "largest", "opc_far": "largest"}
 HIDDEN = 8
 """Units of the random network of advantages."""
 
@@ -43,7 +46,7 @@ def run(
     find_experiment: FindExperiment | None = None,
 ) -> Study:
     """Answers the configuration's statements on random problems; nothing is simulated. Arguments as for `RunStudy`."""
-    return run_on_problems(config, seed, advance, find_on_problem, UNITS, {"contraction": "largest"})
+    return run_on_problems(config, seed, advance, find_on_problem, UNITS, EXTREMES)
 
 
 def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
@@ -69,6 +72,8 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
         "importance_sampling": paths.distance(paths.endless(batch.corrected(math.inf), size), importance),
         "unbiased": max(gradient_bias(problem, c) for c in config.truncations),
         "consistent": dueling_difference(problem, config.dueling_samples, rng),
+        "opc_close": opc_rate(Problem(mdp, pi, close_behaviour(problem, config.closeness))),
+        "opc_far": opc_rate(problem),
     }
 
 
@@ -85,6 +90,21 @@ def gradient_bias(problem: Problem, c: float) -> float:
     gradient = loss.policy_gradient(logits, table, behaviour, actions, q.astype(np.float32), c).numpy()  # [S, A, A]
     expected = np.einsum("xa,xab->xb", mu, gradient)
     return float(np.abs(expected - (q - (pi * q).sum(axis=1, keepdims=True))).max())
+
+
+def opc_rate(problem: Problem) -> float:
+    """Contraction rate of Q(lambda) with off-policy corrections, Eq. (21), whose traces are 1; 1 or more is none."""
+    return operators.contraction_rate(operators.operator(*problem, Method("q_lambda")))
+
+
+def close_behaviour(problem: Problem, closeness: float) -> np.ndarray:
+    """The mixture of pi and mu, [S, A], in no state farther from pi than `closeness` times (1 - gamma) / gamma.
+
+    The distance is that of L1, below which of (1 - gamma) / gamma Harutyunyan et al. (2016) prove a contraction.
+    """
+    mdp, pi, mu = problem
+    bound = closeness * (1 - mdp.discount) / mdp.discount
+    return mdps.mix(pi, mu, max(0.0, 1 - bound / np.abs(pi - mu).sum(axis=1).max()))
 
 
 def dueling_difference(problem: Problem, num_samples: int, rng: np.random.Generator) -> float:

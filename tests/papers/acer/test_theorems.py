@@ -25,6 +25,7 @@ def smoke(**changes):
 def test_its_records_have_the_papers_statements(tmp_path):
     found = check_records(theorems, smoke(), tmp_path)
     assert 0.5 < found.pop("contraction") <= 1.0
+    assert 0.1 < found.pop("opc_close") < 1.0 < found.pop("opc_far")
     exact = ("fixed_point", "retrace", "bellman", "importance_sampling", "unbiased", "consistent")
     assert found == dict.fromkeys(exact, 0.0)
 
@@ -45,6 +46,16 @@ def test_the_operator_from_the_loss_is_the_exact_retrace():
     for expected in (batch.corrected(1.0), batch.retrace(1.0), batch.trained_retrace):
         assert paths.distance(paths.endless(expected, 6), exact) < 1e-5
     assert paths.distance(paths.endless(batch.corrected(2.0), 6), exact) > BROKEN
+
+
+def test_q_lambda_contracts_where_the_policies_are_close_enough():
+    problem = mdps.random_problem(3, 2, (0.9, 0.9), np.random.default_rng(0))
+    mdp, pi, _ = problem
+    assert theorems.opc_rate(mdps.Problem(mdp, pi, pi)) == pytest.approx(0.0, abs=1e-12)
+    close = theorems.close_behaviour(problem, 0.5)
+    assert np.abs(pi - close).sum(axis=1).max() == pytest.approx(0.5 * 0.1 / 0.9)
+    assert theorems.opc_rate(mdps.Problem(mdp, pi, close)) < 0.5 < theorems.opc_rate(problem)
+    np.testing.assert_array_equal(theorems.close_behaviour(problem, 1e3), problem.mu)
 
 
 def test_without_bias_correction_only_importance_sampling_remains(monkeypatch):
