@@ -75,7 +75,7 @@ VARIANTS = [
         f"{TEST_TRADEOFFS.format('impala')}::test_retrace_is_the_n_step_return_where_its_differences_cancel",
     ),
     Variant(
-        "STAC tradeoffs: alpha_c stays",
+        "STAC tradeoffs: alpha_rho stays",
         TRADEOFFS.format("stac"),
         "rates = [rate(problem, clip._replace(alpha_rho=alpha, alpha_c=alpha))",
         "rates = [rate(problem, clip._replace(alpha_c=alpha))",
