@@ -100,9 +100,6 @@ class Launcher(Protocol):
     def start_evaluator(self, address: str) -> ActorProcess:
         """Starts an evaluator, given the server's address here."""
 
-    def start_replay(self, start: int, address: str) -> ActorProcess:
-        """Starts a replay, given how often it was started before, and the server's address here."""
-
 
 class LocalLauncher:
     """Starts `repro.actor`, which also evaluates, and `repro.learner` on this machine.
@@ -130,10 +127,6 @@ class LocalLauncher:
     def start_evaluator(self, address: str) -> LocalProcess:
         flags = {"run_dir": self._run_dir, "address": address, "evaluates": True}
         return self._start("repro.actor", flags, "evaluator.txt")
-
-    def start_replay(self, start: int, address: str) -> LocalProcess:
-        flags = {"run_dir": self._run_dir, "address": address, "start": start, "stores": True}
-        return self._start("repro.actor", flags, "replay.txt")
 
     def _start(
         self, module: str, flags: Mapping[str, Any], log: str, variables: Mapping[str, str] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from repro.acting import weights_relay
 from repro.acting.actor_processes import ActorProcesses
@@ -13,24 +13,9 @@ from repro.acting.machines import describe_totals, with_own_machine
 from repro.acting.remote import PlayedUnroll, RemoteWeights, Reports
 from repro.acting.rollout import Episode
 from repro.acting.supervision import Interrupted
+from repro.replay.sequences import SequenceReplay
 
 POLL_SECONDS = 0.02
-
-
-class ServedReplay(Protocol):
-    """A replay that actors in processes fill, and the learner's server.
-
-    address: of the learner's server. restarts: of the replay alone, in the whole run. lost: sequences that it lost.
-    """
-
-    @property
-    def address(self) -> str: ...
-    @property
-    def restarts(self) -> int: ...
-    @property
-    def lost(self) -> int: ...
-    def look(self) -> None:
-        """Watches it; raises ActorPoolError where it cannot go on."""
 
 
 class RemoteActorPool:
@@ -54,7 +39,7 @@ class RemoteActorPool:
 
     def __init__(
         self,
-        replay: ServedReplay,
+        replay: SequenceReplay,
         weights: RemoteWeights,
         actors: ActorProcesses,
         envs_per_actor: int,
@@ -93,7 +78,6 @@ class RemoteActorPool:
         while True:
             self.check()
             self._actors.look()
-            self._replay.look()
             if self._evaluator is not None:
                 self._evaluator.look()
             taken += self._take(frames)
@@ -120,9 +104,7 @@ class RemoteActorPool:
     def totals(self) -> dict[str, Any]:
         """See `describe_totals`; of the unrolls that actors had begun when they ended, one a game is counted."""
         games = self._envs_per_actor * self._actors.broken_off
-        lost, restarts = self._replay.lost, self._replay.restarts
-        totals = describe_totals(self._actors.launcher.home, [self.get_state()], games, games, lost)
-        return totals | ({"replay_restarts": restarts} if restarts else {})
+        return describe_totals(self._actors.launcher.home, [self.get_state()], games, unrolls=games)
 
     def get_state(self) -> dict[str, Any]:
         machines = with_own_machine(self._machines, self._actors.launcher.home)

@@ -53,19 +53,6 @@ class Role:
         devices.configure_actor()
         run_evaluator(find_experiment, ml_collections.ConfigDict(config), seed, address)
 
-    def store(self, config: dict[str, Any], seed: int, start: int, address: str) -> None:
-        """Has the replay."""
-        del seed
-        cli.quiet()
-        from repro.papers import find_experiment
-        from repro.training import devices
-        from repro.training.experiment import RemoteStoring
-
-        experiment = find_experiment(ml_collections.ConfigDict(config))
-        assert isinstance(experiment, RemoteStoring)
-        devices.configure_actor()
-        experiment.run_remote_replay(start, address)
-
     def learn(self, config: dict[str, Any], seed: int, learner: int, address: str, key: str) -> None:
         """Learns with the chief, with actors on the cluster."""
         cli.quiet()
@@ -155,10 +142,6 @@ class RayActors:
     def start_evaluator(self, address: str) -> RayProcess:
         return self._begin("evaluate", CORES, 0, self._reached(address))
 
-    def start_replay(self, start: int, address: str) -> RayProcess:
-        size = int(self._config["runtime"]["replay_gb"] * 1e9)
-        return self._begin("store", CORES, 0, start, self._reached(address), memory=size)
-
     def describe(self, num_actors: int, num_learners: int = 1, evaluates: bool = False) -> str:
         """Returns what is free for the run, which has not started anything yet, and who must be trusted.
 
@@ -171,11 +154,10 @@ class RayActors:
         cores = int(self._ray.available_resources().get("CPU", 0))
         size = f"{machines} machine{'s' if machines > 1 else ''} and {cores} free core{'s' if cores != 1 else ''}"
         others = num_learners - 1
-        stored = CORES * bool(self._config["runtime"].get("replay_gb"))  # for the replay, which begins before actors
         left = cores - others * self._learner_cores
         if left < 0:
             waiting = f" The run waits for cores: {self._learner_cores} for each of {others} learners on the cluster."
-        elif (short := min(num_actors, num_actors - (left - stored) // CORES)) > 0:
+        elif (short := num_actors - left // CORES) > 0:
             waiting = f" {short} of {num_actors} actors{' and the evaluator' * evaluates} wait until there are more."
         elif evaluates and short == 0:
             waiting = " The evaluator waits until there is one more."
@@ -184,9 +166,9 @@ class RayActors:
         who, trust = ("Actors and learners run", TRUST_LEARNERS) if others else ("Actors play", TRUST)
         return f"{who} on a Ray cluster with {size}.{waiting} {trust}"
 
-    def _begin(self, does: str, cores: int, gpus: int, *arguments: Any, **resources: int) -> RayProcess:
+    def _begin(self, does: str, cores: int, gpus: int, *arguments: Any) -> RayProcess:
         """Has a `Role` do what the method of this name does."""
-        role = self._ray.remote(num_cpus=cores, num_gpus=gpus, **resources, **ray_cluster.OWN_PROCESS)(Role).remote()
+        role = self._ray.remote(num_cpus=cores, num_gpus=gpus, **ray_cluster.OWN_PROCESS)(Role).remote()
         return RayProcess(self._ray, role, getattr(role, does).remote(self._config, self._seed, *arguments))
 
     def _reached(self, address: str) -> str:

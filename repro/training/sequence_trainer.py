@@ -13,8 +13,10 @@ from repro.acting.actor_pool import ActorPool
 from repro.acting.weights import WeightsPublisher
 from repro.replay.sequences import Sample
 from repro.training.learner import Learner
-from repro.training.remote_replay import FOLDER
 from repro.training.trainer import EpisodeLog, RunSettings, Trainer
+
+FOLDER = "replay"
+"""Folder of the replay in a checkpoint."""
 
 
 class Replay(Protocol):

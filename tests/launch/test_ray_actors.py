@@ -154,16 +154,6 @@ def test_an_evaluator_is_a_task_of_one_core_that_reaches_the_learner_by_its_addr
     assert ray.killed == [1]
 
 
-def test_a_replay_is_a_task_for_which_memory_is_set_aside(ray):
-    config = {"agent": "r2d2", "runtime": {"num_actors": 2, "replay_gb": 1.5}}
-    process = RayActors("auto", config, 7).start_replay(3, "localhost:1234")
-    assert ray.tasks == [("store", config, 7, 3, "10.0.0.1:1234")]
-    assert ray.options == OPTIONS | {"memory": 1_500_000_000}
-    assert process.may_wait
-    assert " 1 of 3 actors wait " in RayActors("auto", config, 7).describe(3)
-    assert "wait" not in RayActors("auto", CONFIG, 7).describe(3)
-
-
 def test_a_port_that_another_learner_has_is_refused(ray):
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # as Reverb's server

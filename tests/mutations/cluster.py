@@ -10,11 +10,6 @@ RELAY = "repro/acting/weights_relay.py"
 RAY = "repro/launch/ray_actors.py"
 JOIN = "repro/launch/ray_cluster.py"
 STALENESS = "repro/evidence/staleness.py"
-REMOTE_REPLAY = "repro/training/remote_replay.py"
-REPLAY_PROCESS = "repro/acting/replay_process.py"
-PORT_RELAY = "repro/acting/relay.py"
-TEST_REMOTE_REPLAY = "tests/training/test_remote_replay.py"
-TEST_PORT_RELAY = "tests/acting/test_relay.py"
 TEST = "tests/acting/test_remote_source.py"
 TEST_REMOTE = "tests/acting/test_remote.py"
 TEST_RELAY = "tests/acting/test_weights_relay.py"
@@ -831,33 +826,5 @@ VARIANTS = [
         'self._begin("evaluate", CORES, 0, self._reached(address))',
         'self._begin("evaluate", CORES, 0, address)',
         f"{TEST_RAY}::test_an_evaluator_is_a_task_of_one_core_that_reaches_the_learner_by_its_address",
-    ),
-    Variant(
-        "replay: what a checkpoint has counts as lost",
-        REMOTE_REPLAY,
-        "lost = self._written - self._written_saved",
-        "lost = self._written",
-        f"{TEST_REMOTE_REPLAY}::test_a_killed_replay_begins_again_with_what_was_saved_and_the_loss_is_counted",
-    ),
-    Variant(
-        "replay: no memory is set aside for it",
-        RAY,
-        "self._reached(address), memory=size)",
-        "self._reached(address))",
-        f"{TEST_RAY}::test_a_replay_is_a_task_for_which_memory_is_set_aside",
-    ),
-    Variant(
-        "relay: connections outlive their server",
-        PORT_RELAY,
-        "            connection.cancel()",
-        "            pass",
-        f"{TEST_PORT_RELAY}::test_connections_to_a_server_that_is_gone_end_and_the_next_lead_to_another_one",
-    ),
-    Variant(
-        "replay: folders of processes that go on are removed",
-        REPLAY_PROCESS,
-        "fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)",
-        "pass",
-        "tests/acting/test_replay_messages.py::test_a_folder_is_removed_once_its_process_has_ended",
     ),
 ]

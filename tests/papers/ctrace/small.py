@@ -22,8 +22,6 @@ from repro.acting.machines import own_machine
 from repro.acting.remote import PulledWeights, RemoteWeights, Reporter, make_tables
 from repro.acting.remote_actor import end_with, run_actor
 from repro.acting.remote_actor_pool import RemoteActorPool
-from repro.acting.replay_messages import find_address
-from repro.acting.replay_process import run_replay
 from repro.acting.supervision import SupervisedActors, Supervision
 from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import WeightsPublisher
@@ -37,7 +35,6 @@ from repro.papers.ctrace.loss import SequenceLossSettings
 from repro.replay.sequence_memory import SequenceMemory
 from repro.replay.sequences import SequenceReplay, SequenceSettings
 from repro.training.learner import Learner
-from repro.training.remote_replay import RemoteReplay
 from repro.training.sequence_trainer import Replay, ReplayTrainingConfig, SequenceTrainer
 from repro.training.trainer import EpisodeLog, RunSettings
 from tests.support.catch import Catch
@@ -162,9 +159,7 @@ def make_loop(
     frames_per_step: int = 1,
     warn: object = print,
 ) -> tuple[SequenceTrainer, EpisodeLog, CtraceAgent]:
-    """A run on Catch, with a Reverb server where actors are in processes: with the schedules `processes` and `replay`.
-
-    With `replay` it is in a process of its own, with room for 2000 sequences that are sampled by priority.
+    """A run on Catch, with a Reverb server where actors are in processes.
 
     The steps that were played are in files `played_*` of its folder. `initial_n` is that of `InitialPriority`, 0 gives
     all new sequences 1. `frames_per_step` is what actors in processes count a step for; other values than 1 are wrong.
@@ -200,26 +195,15 @@ def make_loop(
         actor_pool = LocalActorPool(source, replay, exploration.set_frames)
     else:
         weights = RemoteWeights(variables)
-        tables = make_tables(variables, waiting_unrolls=ACTORS)
+        replay = SequenceReplay(spec, settings, folder / "saving", make_tables(variables, waiting_unrolls=ACTORS))
 
-        def launch(index: int, start: int, address: str, stores: bool = False) -> LocalProcess:
-            own = (address, index, start, steps_per_update, period, initial_n, int(schedule == "replay"), int(stores))
-            file = folder / f"played_{index}_{start}"
-            command = [sys.executable, "-m", "tests.papers.ctrace.catch_actor", *map(str, own), str(file)]
-            return LocalProcess(command, watched.logs / f"{'replay' if stores else 'actor'}_{index}.txt")
+        def launch(index: int, start: int, address: str) -> LocalProcess:
+            own = (address, index, start, steps_per_update, period, initial_n, folder / f"played_{index}_{start}")
+            command = [sys.executable, "-m", "tests.papers.ctrace.catch_actor", *map(str, own)]
+            return LocalProcess(command, watched.logs / f"actor_{index}.txt")
 
-        def start_replay(start: int, address: str) -> LocalProcess:
-            launched.append(launch(0, start, address, stores=True))
-            return launched[-1]
-
-        launched: list[LocalProcess] = []
-        launch.home = launch.port = None
-        launch.start_replay, launch.replays = start_replay, launched
+        launch.home = None
         actors = ActorProcesses(launch, ACTORS, watched)
-        if schedule == "replay":
-            replay = RemoteReplay(launch, spec, tables, folder / "checkpoints", watched)
-        else:
-            replay = SequenceReplay(spec, settings, folder / "saving", tables)
         actor_pool = RemoteActorPool(replay, weights, actors, ENVIRONMENTS // ACTORS, episodes.append, frames_per_step)
     frames = ENVIRONMENTS * steps_per_update
     loop = SequenceTrainer(
@@ -236,17 +220,12 @@ def make_loop(
     return loop, episodes, agent
 
 
-def play_catch(
-    address: str, index: int, start: int, steps: int, period: int, initial_n: int, remote: int, stores: int, file: Path
-) -> None:
-    """What an actor of `make_loop` with processes does, or its replay."""
+def play_catch(address: str, index: int, start: int, steps: int, period: int, initial_n: int, file: Path) -> None:
+    """What an actor of `make_loop` with processes does."""
     end_with(address)
     environment = CountingCatch(ENVIRONMENTS // ACTORS, 100 * index + start, file)
     policy, machine = make_policy(environment, 0.5), own_machine(address)
-    if stores:
-        run_replay(policy.trajectory_spec, SequenceSettings(STEPS, period, 0, 2000, 0.6), start, address)
-    replay = find_address(address) if remote else address
     reporter = Reporter(reverb.Client(address), index, machine)
     actor = Actor(environment, policy, PulledWeights(address), steps, index, reporter.append)
     settings = SequenceSettings(STEPS, period, 0, 1, 0.0)  # capacity and exponent are the server's
-    run_actor(actor, policy.trajectory_spec, settings, initial_priority(initial_n), reporter, replay, steps)
+    run_actor(actor, policy.trajectory_spec, settings, initial_priority(initial_n), reporter, address, steps)
