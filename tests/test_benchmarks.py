@@ -20,7 +20,7 @@ from paper_configs.ctrace import dqn
 from paper_configs.impala import atari_population, atari_shallow, gymnasium
 from paper_configs.stac import atari
 from repro import benchmark
-from repro.benchmarks import impala_dmlab, ingestion, population, stac
+from repro.benchmarks import impala_dmlab, ingestion, population, replay, stac
 from repro.benchmarks.measuring import actor_learner, alternating, raw, sequences, timing
 from repro.config import resolve
 from repro.environments.dmlab_module import MISSING
@@ -406,3 +406,48 @@ def test_senders_bring_a_learner_what_was_played():
     assert found["learner_cores"] > 0
     assert found["sender_cores"] > 0
     assert found["weights_fetched_per_version"] > 0
+
+
+def test_rates_of_a_replay_are_compared_by_size_and_by_kind(monkeypatch):
+    monkeypatch.setattr(replay, "SIZES", {"desk": (10, 20)})
+    rates = {"memory": (100.0, 80.0), "Reverb": (40.0, 20.0), "Reverb in its own process": (30.0, 60.0)}
+    results = [
+        {
+            f"{kind}, desk, {size}": replay.Found(shift + written, 3.0 * written, 7.0)
+            for kind, both in rates.items()
+            for size, written in zip((10, 20), both)
+        }
+        for shift in (-1.0, 0.0, 5.0)
+    ]
+    found = replay.summarise(results, {"DQN": (7000.0, 7.0)})
+    assert found["rows"]["memory, desk, 20: written"] == 80.0
+    assert found["spreads"]["memory, desk, 20: written"] == [79.0, 85.0]
+    assert found["rows"]["DQN: bytes_per_transition"] == 7000.0
+    assert found["ratios"]["written, Reverb, desk: 20 over 10"] == 0.5
+    assert found["ratios"]["sampled, desk: Reverb over memory"] == 0.25
+    assert found["ratios"]["sampled, desk: Reverb in its own process over memory"] == 0.75
+
+
+@pytest.mark.parametrize("kind", replay.KINDS)
+def test_a_replay_is_full_when_it_is_measured(monkeypatch, kind):
+    """Bytes of those in memory are those that they say; on Reverb frames are compressed."""
+    experiment = replay.R2d2Experiment(resolve(replay.r2d2.get_config("smoke")))
+    spec, steps = replay.play(experiment)
+    sizes = []
+    monkeypatch.setattr(timing, "rate", lambda bodies, seconds: sizes.append(bodies[0]()) or 5.0)
+    found = replay.measure_one(kind, experiment, (spec, steps), 300, 1.0)
+    assert sizes == [200 // 5, experiment.replay_training.batch_size]
+    assert (found.written, found.sampled) == (5.0, 5.0)
+    if kind == "memory":
+        assert found.bytes_per_transition > 84 * 84
+
+
+def test_bytes_of_a_transition_are_those_of_its_frame_and_what_goes_with_it():
+    size, gigabytes = replay.sequence_memory(dqn.get_config("desk"))
+    assert 84 * 84 < size < 84 * 84 + 100
+    assert gigabytes == pytest.approx(size * 100_000 / 1e9, rel=0.01)
+    size, gigabytes = replay.unroll_memory(acer_gymnasium.get_config("desk"), 1000)
+    assert 4 * 4 < size < 100
+    assert gigabytes == pytest.approx(size / 1e6)
+    size, _ = replay.refer_memory(1000)
+    assert 4 * (17 + 3 * 6) < size < 400

@@ -68,6 +68,57 @@ def make_writer(
     return ReverbWriter(client, TABLE, layout, settings.steps + 1, settings.period, settings.lead, priority)
 
 
+class StoredSequences:
+    """The table of a `SequenceReplay`, in whatever process its server is.
+
+    Args:
+        layout: of a step.
+        address: of the server.
+    """
+
+    def __init__(self, layout: StepLayout, address: str) -> None:
+        self._layout = layout
+        self._address = address
+        self._client = reverb.Client(address)
+        self._batches: dict[int, Iterator[Any]] = {}
+
+    def __len__(self) -> int:
+        """Sequences that can be sampled."""
+        return int(self._client.server_info()[TABLE].current_size)
+
+    def sample(self, size: int) -> Sample:
+        """See `SequenceReplay`."""
+        if size not in self._batches:
+            with suppress_stderr():
+                self._batches[size] = self._begin_sampling(size)
+        info, columns = next(self._batches[size])
+        states = columns[STATE].numpy() if STATE in columns else None
+        leaves = self._layout.unpack(columns[STEP].numpy(), states)
+        if self._layout.image is not None:
+            leaves[self._layout.image] = Frames(columns[FRAME])
+        sequences = tf.nest.pack_sequence_as(self._layout.spec, leaves)
+        count, probability = info.table_size.numpy(), info.probability.numpy()
+        # Where every priority is 0, Reverb samples uniformly and calls each probability 0.
+        return Sample(sequences, info.key.numpy(), np.where(probability > 0, probability, 1 / count), count)
+
+    def set_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
+        """See `SequenceReplay`."""
+        self._client.mutate_priorities(TABLE, dict(zip(keys.tolist(), priorities.tolist())))
+
+    def close(self) -> None:
+        """Ends the sampling; to be called before the server ends."""
+        self._batches.clear()
+
+    def _begin_sampling(self, size: int) -> Iterator[Any]:
+        dataset = reverb.TrajectoryDataset.from_table_signature(
+            self._address, TABLE, max_in_flight_samples_per_worker=size, num_workers_per_iterator=1
+        )
+        batches = iter(dataset.batch(size, drop_remainder=True))
+        # The first sample opens the server's stream, which writes a line on the screen.
+        first = next(batches)
+        return _chain(first, batches)
+
+
 class SequenceReplay:
     """A Reverb server in this process with one table of sequences.
 
@@ -100,7 +151,6 @@ class SequenceReplay:
         self._more_tables = list(more_tables)
         self._port = port
         self._server: reverb.Server | None = None
-        self._batches: dict[int, Iterator[Any]] = {}
 
     def start(self, saved: Path | None = None) -> None:
         """Starts the server, empty or with what `save` wrote to a folder."""
@@ -118,6 +168,7 @@ class SequenceReplay:
         with suppress_stderr():
             self._server = reverb.Server([table, *self._more_tables], self._port, checkpointer=checkpointer)
         self._client = reverb.Client(self.address)
+        self._stored = StoredSequences(self._layout, self.address)
 
     @property
     def address(self) -> str:
@@ -132,7 +183,7 @@ class SequenceReplay:
 
     def __len__(self) -> int:
         """Sequences that can be sampled."""
-        return int(self._client.server_info()[TABLE].current_size)
+        return len(self._stored)
 
     def make_writer(self, priority: Priority | None = None) -> ReverbWriter:
         """A writer for one environment; see the function."""
@@ -140,22 +191,11 @@ class SequenceReplay:
 
     def sample(self, size: int) -> Sample:
         """Samples `size` sequences; waits while the replay is empty."""
-        if size not in self._batches:
-            with suppress_stderr():
-                self._batches[size] = self._begin_sampling(size)
-        info, columns = next(self._batches[size])
-        states = columns[STATE].numpy() if STATE in columns else None
-        leaves = self._layout.unpack(columns[STEP].numpy(), states)
-        if self._layout.image is not None:
-            leaves[self._layout.image] = Frames(columns[FRAME])
-        sequences = tf.nest.pack_sequence_as(self._layout.spec, leaves)
-        count, probability = info.table_size.numpy(), info.probability.numpy()
-        # Where every priority is 0, Reverb samples uniformly and calls each probability 0.
-        return Sample(sequences, info.key.numpy(), np.where(probability > 0, probability, 1 / count), count)
+        return self._stored.sample(size)
 
     def set_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
         """Gives sampled sequences new priorities, float [B], not negative; those that left are passed over."""
-        self._client.mutate_priorities(TABLE, dict(zip(keys.tolist(), priorities.tolist())))
+        self._stored.set_priorities(keys, priorities)
 
     def save(self, folder: Path) -> None:
         """Writes all sequences to `folder`, which must not exist yet. Call it when every writer was flushed.
@@ -178,21 +218,12 @@ class SequenceReplay:
         """Nothing: `start` reads it all."""
 
     def close(self) -> None:
-        self._batches.clear()
         if self._server is not None:
+            self._stored.close()
             with suppress_stderr():
                 self._server.stop()
             self._server = None
         shutil.rmtree(self._working, ignore_errors=True)
-
-    def _begin_sampling(self, size: int) -> Iterator[Any]:
-        dataset = reverb.TrajectoryDataset.from_table_signature(
-            self.address, TABLE, max_in_flight_samples_per_worker=size, num_workers_per_iterator=1
-        )
-        batches = iter(dataset.batch(size, drop_remainder=True))
-        # The first sample opens the server's stream, which writes a line on the screen.
-        first = next(batches)
-        return _chain(first, batches)
 
 
 def _chain(first: Any, rest: Iterator[Any]) -> Iterator[Any]:

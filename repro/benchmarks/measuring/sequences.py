@@ -73,14 +73,14 @@ def _measure_once(experiment: SequenceExperiment, seed: int, seconds: float) -> 
         agent = experiment.make_agent(environments[0], 0)
     learner = Learner(agent, strategy, devices.use_xla(config.runtime.compile, strategy))
     make_policy = functools.partial(experiment.make_local_policy, epsilon=0.1)
-    played = _play(experiment, agent.collect_data_spec)
+    played = play(experiment, agent.collect_data_spec)
     rng = np.random.default_rng(seed)
     replay = SequenceMemory(agent.collect_data_spec, experiment.sequence_settings, 1, PLAYED, rng)
-    (writer,), before, stored = replay.writers, _resident_bytes(), 0
+    (writer,), before, stored = replay.writers, resident_bytes(), 0
     while stored < STORED:
         writer.append(played)
         stored += PLAYED
-    bytes_per_step = (_resident_bytes() - before) / stored
+    bytes_per_step = (resident_bytes() - before) / stored
     batch_size = experiment.replay_training.batch_size
     sampled = replay.sample(batch_size).sequences
     batch = learner.to_device(sampled)
@@ -119,7 +119,7 @@ def _measure_once(experiment: SequenceExperiment, seed: int, seconds: float) -> 
     return {"parts": rates, "outer_parts": outer, "whole": whole, "bytes_per_step": bytes_per_step}
 
 
-def _play(experiment: SequenceExperiment, spec: Trajectory) -> Trajectory:
+def play(experiment: SequenceExperiment, spec: Trajectory) -> Trajectory:
     """`PLAYED` real steps of one environment, arrays [T, ...], whose last ends its game."""
     environment = experiment.make_environment(1, 0)
     policy = experiment.make_local_policy(environment, 1.0)
@@ -134,7 +134,7 @@ def _play(experiment: SequenceExperiment, spec: Trajectory) -> Trajectory:
     return steps
 
 
-def _resident_bytes() -> int:
-    """Memory of this process."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
+def resident_bytes(pid: int | str = "self") -> int:
+    """Memory of this process, or of another one."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * 4096

@@ -1,0 +1,40 @@
+"""A replay on Reverb in a process of its own, as benchmarks measure it."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from tf_agents.trajectories import Trajectory
+
+from repro.replay.sequences import SequenceReplay, SequenceSettings
+
+_forking = multiprocessing.get_context("forkserver")
+
+
+@contextlib.contextmanager
+def serving(spec: Trajectory, settings: SequenceSettings, working: Path) -> Iterator[tuple[str, int]]:
+    """Has a `SequenceReplay` in another process; gives the address of its server and the number of the process."""
+    _forking.set_forkserver_preload([__name__])
+    here, there = _forking.Pipe()
+    process = _forking.Process(target=_serve, args=(spec, settings, working, there), daemon=True)
+    process.start()
+    try:
+        address = here.recv()
+        assert process.pid is not None, "it was started"
+        yield address, process.pid
+    finally:
+        process.kill()
+        process.join()
+
+
+def _serve(spec: Trajectory, settings: SequenceSettings, working: Path, parent: Connection) -> None:
+    """Has the replay until this process is killed, or the other one has ended."""
+    replay = SequenceReplay(spec, settings, working)
+    replay.start()
+    parent.send(replay.address)
+    with contextlib.suppress(EOFError):
+        parent.recv()

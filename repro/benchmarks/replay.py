@@ -1,0 +1,270 @@
+"""What a replay takes: sequences written and sampled per second, by how many it holds, and bytes of a transition."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import ml_collections
+import numpy as np
+import reverb
+from tf_agents.trajectories import Trajectory
+
+from paper_configs.acer import atari as acer_atari
+from paper_configs.acer import gymnasium as acer_gymnasium
+from paper_configs.ctrace import dqn, r2d2
+from paper_configs.impala import atari_shallow
+from paper_configs.refer import figure_4_vracer
+from repro.benchmarks.measuring import sequences, timing
+from repro.benchmarks.measuring.replay_server import serving
+from repro.config import frames_per_step, resolve
+from repro.evidence import records
+from repro.papers import find_experiment
+from repro.papers.ctrace.experiment import SequenceExperiment
+from repro.papers.ctrace.experiments.r2d2 import R2d2Experiment
+from repro.replay.refer import ReferMemory
+from repro.replay.sequence_memory import SequenceMemory
+from repro.replay.sequence_writer import SequenceWriter
+from repro.replay.sequences import Sample, SequenceReplay, SequenceSettings, StoredSequences, make_writer
+from repro.replay.step_layout import StepLayout
+from repro.replay.unrolls import UnrollReplay
+from repro.training import devices
+
+SIZES = {"desk": (250, 1000, 4000), "paper": (100, 400, 1600)}
+"""Sequences that a replay holds, by the scale of R2D2 on Pong whose sequences they are."""
+UNROLLS = 100
+"""Unrolls over which their memory is counted."""
+EPISODES, EPISODE_STEPS = 100, 1000
+"""Over which the memory of ReF-ER is measured."""
+HALFCHEETAH = 17, 6
+"""Entries of its states and actions."""
+
+
+class Sampled(Protocol):
+    """What is sampled from."""
+
+    def __len__(self) -> int: ...
+    def sample(self, size: int) -> Sample: ...
+
+
+class Store(NamedTuple):
+    """A replay that is measured.
+
+    writer: of one environment. flush: waits until all that was written is there. sampled: see there. pid: of the
+    process that has it.
+    """
+
+    writer: SequenceWriter
+    flush: Callable[[], None]
+    sampled: Sampled
+    pid: int
+
+
+class Found(NamedTuple):
+    """Sequences written and sampled per second, and bytes of a stored transition."""
+
+    written: float
+    sampled: float
+    bytes_per_transition: float
+
+
+def measure(seconds: float, repeats: int) -> dict[str, Any]:
+    """Rates of one writer and of one reader of full replays, each alone, on this machine.
+
+    Replays are those of R2D2: in the learner's memory, as in lockstep; on Reverb in the learner's process, as where
+    actors are processes; and on Reverb in a process of its own. Transitions are real ones of Pong, but their games are
+    the same again and again, each compressed apart. With the memory of each agent's replay for a transition, at the
+    sizes of the papers.
+
+    Args:
+        seconds: for each rate.
+        repeats: times that everything is measured.
+    """
+    devices.configure_threads(deterministic=False)
+    results: list[dict[str, Found]] = []
+    experiments = {scale: R2d2Experiment(resolve(r2d2.get_config(scale))) for scale in SIZES}
+    played = {scale: play(experiment) for scale, experiment in experiments.items()}
+    for _ in range(repeats):
+        results.append({})
+        for scale, experiment in experiments.items():
+            for kind in KINDS:
+                for size in SIZES[scale]:
+                    results[-1][f"{kind}, {scale}, {size}"] = measure_one(
+                        kind, experiment, played[scale], size, seconds
+                    )
+    return summarise(results, memory())
+
+
+def play(experiment: SequenceExperiment) -> tuple[Trajectory, Trajectory]:
+    """Spec of a step, and steps of one environment."""
+    environment = experiment.make_environment(1, 0)
+    spec = experiment.make_agent(environment, 0).collect_data_spec
+    environment.close()
+    return spec, sequences.play(experiment, spec)
+
+
+def measure_one(
+    kind: str, experiment: SequenceExperiment, played: tuple[Trajectory, Trajectory], size: int, seconds: float
+) -> Found:
+    """Fills a replay of so many sequences, and then writes and samples."""
+    spec, steps = played
+    settings = experiment.sequence_settings._replace(capacity=size)
+    batch_size = experiment.replay_training.batch_size
+    with tempfile.TemporaryDirectory() as folder, KINDS[kind](spec, settings, Path(folder)) as store:
+        before = sequences.resident_bytes(store.pid)
+        store.writer.append(steps)
+        store.flush()
+        count = len(store.sampled)
+        for _ in range(-(-size // count)):
+            store.writer.append(steps)
+        store.flush()
+        stored = (sequences.resident_bytes(store.pid) - before) / size
+
+        def write() -> int:
+            store.writer.append(steps)
+            return count
+
+        def sample() -> int:
+            store.sampled.sample(batch_size)
+            return batch_size
+
+        written = timing.rate([write], seconds)
+        store.flush()
+        return Found(written, timing.rate([sample], seconds), stored / settings.period)
+
+
+@contextlib.contextmanager
+def in_memory(spec: Trajectory, settings: SequenceSettings, folder: Path) -> Iterator[Store]:
+    """The replay of the schedule `lockstep`."""
+    del folder
+    replay = SequenceMemory(spec, settings, 1, sequences.PLAYED, np.random.default_rng(0))
+    yield Store(replay.writers[0], lambda: None, replay, os.getpid())
+
+
+@contextlib.contextmanager
+def on_reverb(spec: Trajectory, settings: SequenceSettings, folder: Path) -> Iterator[Store]:
+    """The replay of the schedule `processes`."""
+    replay = SequenceReplay(spec, settings, folder / "working")
+    replay.start()
+    try:
+        writer = replay.make_writer()
+        yield Store(writer, writer.flush, replay, os.getpid())
+    finally:
+        replay.close()
+
+
+@contextlib.contextmanager
+def in_own_process(spec: Trajectory, settings: SequenceSettings, folder: Path) -> Iterator[Store]:
+    """The same in a process of its own."""
+    with serving(spec, settings, folder / "working") as (address, pid):
+        stored = StoredSequences(StepLayout(spec), address)
+        writer = make_writer(reverb.Client(address), spec, settings, None)
+        yield Store(writer, writer.flush, stored, pid)
+        writer.close()
+        stored.close()
+
+
+KINDS = {"memory": in_memory, "Reverb": on_reverb, "Reverb in its own process": in_own_process}
+
+
+def memory() -> dict[str, tuple[float, float]]:
+    """Bytes of a transition in the replay of each agent that has one in memory, and GB of the papers' sizes."""
+    found: dict[str, tuple[float, float]] = {}
+    for name, config in (("R2D2, Pong", r2d2.get_config("paper")), ("DQN, Pong", dqn.get_config("paper"))):
+        found[name] = sequence_memory(config)
+    acer, control = acer_atari.get_config("paper"), acer_gymnasium.get_config("paper")
+    found["ACER, Pong"] = unroll_memory(acer, acer.replay.frames // frames_per_step(acer))
+    found[f"ACER, {control.env.task}"] = unroll_memory(control, control.replay.frames)
+    impala = atari_shallow.get_config("paper")
+    found["IMPALA, Pong"] = unroll_memory(impala, impala.replay.capacity * impala.learner.unroll_length)
+    found["V-RACER, HalfCheetah"] = refer_memory(figure_4_vracer.get_config("paper").memory.capacity)
+    return found
+
+
+def sequence_memory(config: ml_collections.ConfigDict) -> tuple[float, float]:
+    """Of `SequenceMemory`."""
+    experiment = find_experiment(resolve(config))
+    assert isinstance(experiment, SequenceExperiment)
+    environment = experiment.make_environment(1, 0)
+    spec, settings = experiment.make_agent(environment, 0).collect_data_spec, experiment.sequence_settings
+    environment.close()
+    full, empty = (
+        SequenceMemory.nbytes(spec, settings._replace(capacity=n), 1, experiment.config.learner.steps_per_update)
+        for n in (settings.capacity, 0)
+    )
+    return (full - empty) / (settings.capacity * settings.period), full / 1e9
+
+
+def unroll_memory(config: ml_collections.ConfigDict, transitions: int) -> tuple[float, float]:
+    """Of `UnrollReplay`, for so many transitions."""
+    config = resolve(config)
+    experiment, length = find_experiment(config), config.learner.unroll_length
+    environment = experiment.make_environment(1, 0)
+    spec = experiment.make_agent(environment, 0).collect_data_spec
+    environment.close()
+    size = UnrollReplay(spec, length, UNROLLS).nbytes / (UNROLLS * length)
+    return size, size * transitions / 1e9
+
+
+def refer_memory(transitions: int) -> tuple[float, float]:
+    """Of `ReferMemory`, for so many transitions."""
+    _fill_refer(1)  # compiles, which takes memory
+    before = sequences.resident_bytes()
+    stored = _fill_refer(EPISODES)
+    size = (sequences.resident_bytes() - before) / len(stored)
+    return size, size * transitions / 1e9
+
+
+def _fill_refer(episodes: int) -> ReferMemory:
+    stored = ReferMemory(EPISODES * EPISODE_STEPS, *HALFCHEETAH, EPISODE_STEPS, discount=0.995)
+    states, actions = (np.zeros((EPISODE_STEPS + 1, size), np.float32) for size in HALFCHEETAH)
+    actions, numbers = actions[1:], np.zeros(EPISODE_STEPS + 1, np.float32)
+    for _ in range(episodes):
+        stored.add_episode(states, actions, numbers[1:], actions, actions + 1.0, numbers, False)
+    return stored
+
+
+def summarise(results: Sequence[Mapping[str, Found]], transitions: Mapping[str, tuple[float, float]]) -> dict[str, Any]:
+    """The result of the benchmark: medians over repeats.
+
+    Args:
+        results: of each repeat, by kind, scale and size.
+        transitions: what `memory` found.
+    """
+    rows: dict[str, float] = {}
+    spreads: dict[str, list[float]] = {}
+    for name in results[0]:
+        for field, values in zip(Found._fields, zip(*(result[name] for result in results))):
+            rows[f"{name}: {field}"] = float(np.median(values))
+            spreads[f"{name}: {field}"] = [min(values), max(values)]
+    for agent, (size, gigabytes) in transitions.items():
+        rows[f"{agent}: bytes_per_transition"] = size
+        rows[f"{agent}: GB at the paper's size"] = gigabytes
+    return {
+        "what": "replay",
+        "unit": "sequences_per_second",
+        "rows": rows,
+        "spreads": spreads,
+        "ratios": _ratios(rows),
+        "hardware": records.hardware(),
+        "versions": records.versions(),
+    }
+
+
+def _ratios(rows: Mapping[str, float]) -> dict[str, float]:
+    """Rates of the largest replay over those of the smallest, and of Reverb over those in memory at the largest."""
+    first, *others = KINDS
+    ratios = {}
+    for scale, sizes in SIZES.items():
+        for field in ("written", "sampled"):
+            for kind in KINDS:
+                small, large = (rows[f"{kind}, {scale}, {size}: {field}"] for size in (sizes[0], sizes[-1]))
+                ratios[f"{field}, {kind}, {scale}: {sizes[-1]} over {sizes[0]}"] = large / small
+            for kind in others:
+                ends = (rows[f"{one}, {scale}, {sizes[-1]}: {field}"] for one in (kind, first))
+                ratios[f"{field}, {scale}: {kind} over {first}"] = next(ends) / next(ends)
+    return ratios
