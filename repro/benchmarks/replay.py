@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -33,13 +32,14 @@ from repro.replay.sequences import Sample, SequenceReplay, SequenceSettings, Sto
 from repro.replay.step_layout import StepLayout
 from repro.replay.unrolls import UnrollReplay
 from repro.training import devices
+from repro.training.actor_experiment import ActorExperiment
 
 SIZES = {"desk": (250, 1000, 4000), "paper": (100, 400, 1600)}
 """Sequences that a replay holds, by the scale of R2D2 on Pong whose sequences they are."""
 UNROLLS = 100
 """Unrolls over which their memory is counted."""
-EPISODES, EPISODE_STEPS = 100, 1000
-"""Over which the memory of ReF-ER is measured."""
+EPISODES, EPISODE_STEPS = 10, 1000
+"""Over which the memory of ReF-ER is counted."""
 HALFCHEETAH = 17, 6
 """Entries of its states and actions."""
 
@@ -55,21 +55,21 @@ class Store(NamedTuple):
     """A replay that is measured.
 
     writer: of one environment. flush: waits until all that was written is there. sampled: see there. pid: of the
-    process that has it.
+    process that has it and nothing else; None where there is more.
     """
 
     writer: SequenceWriter
     flush: Callable[[], None]
     sampled: Sampled
-    pid: int
+    pid: int | None = None
 
 
 class Found(NamedTuple):
-    """Sequences written and sampled per second, and bytes of a stored transition."""
+    """Sequences written and sampled per second, and bytes of a stored transition where its process has nothing else."""
 
     written: float
     sampled: float
-    bytes_per_transition: float
+    bytes_per_transition: float | None = None
 
 
 def measure(seconds: float, repeats: int) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
         results.append({})
         for scale, experiment in experiments.items():
             for kind in KINDS:
-                for size in SIZES[scale]:
+                for size in SIZES[scale] if kind != OWN else SIZES[scale][-1:]:
                     results[-1][f"{kind}, {scale}, {size}"] = measure_one(
                         kind, experiment, played[scale], size, seconds
                     )
@@ -115,14 +115,14 @@ def measure_one(
     settings = experiment.sequence_settings._replace(capacity=size)
     batch_size = experiment.replay_training.batch_size
     with tempfile.TemporaryDirectory() as folder, KINDS[kind](spec, settings, Path(folder)) as store:
-        before = sequences.resident_bytes(store.pid)
+        before = sequences.resident_bytes(store.pid) if store.pid else 0
         store.writer.append(steps)
         store.flush()
         count = len(store.sampled)
         for _ in range(-(-size // count)):
             store.writer.append(steps)
         store.flush()
-        stored = (sequences.resident_bytes(store.pid) - before) / size
+        stored = (sequences.resident_bytes(store.pid) - before) / (size * settings.period) if store.pid else None
 
         def write() -> int:
             store.writer.append(steps)
@@ -134,7 +134,7 @@ def measure_one(
 
         written = timing.rate([write], seconds)
         store.flush()
-        return Found(written, timing.rate([sample], seconds), stored / settings.period)
+        return Found(written, timing.rate([sample], seconds), stored)
 
 
 @contextlib.contextmanager
@@ -142,7 +142,7 @@ def in_memory(spec: Trajectory, settings: SequenceSettings, folder: Path) -> Ite
     """The replay of the schedule `lockstep`."""
     del folder
     replay = SequenceMemory(spec, settings, 1, sequences.PLAYED, np.random.default_rng(0))
-    yield Store(replay.writers[0], lambda: None, replay, os.getpid())
+    yield Store(replay.writers[0], lambda: None, replay)
 
 
 @contextlib.contextmanager
@@ -152,7 +152,7 @@ def on_reverb(spec: Trajectory, settings: SequenceSettings, folder: Path) -> Ite
     replay.start()
     try:
         writer = replay.make_writer()
-        yield Store(writer, writer.flush, replay, os.getpid())
+        yield Store(writer, writer.flush, replay)
     finally:
         replay.close()
 
@@ -168,7 +168,9 @@ def in_own_process(spec: Trajectory, settings: SequenceSettings, folder: Path) -
         stored.close()
 
 
-KINDS = {"memory": in_memory, "Reverb": on_reverb, "Reverb in its own process": in_own_process}
+OWN = "Reverb in its own process"
+"""Kind that is measured at the largest size alone: its process needs time to start."""
+KINDS = {"memory": in_memory, "Reverb": on_reverb, OWN: in_own_process}
 
 
 def memory() -> dict[str, tuple[float, float]]:
@@ -203,6 +205,7 @@ def unroll_memory(config: ml_collections.ConfigDict, transitions: int) -> tuple[
     """Of `UnrollReplay`, for so many transitions."""
     config = resolve(config)
     experiment, length = find_experiment(config), config.learner.unroll_length
+    assert isinstance(experiment, ActorExperiment)
     environment = experiment.make_environment(1, 0)
     spec = experiment.make_agent(environment, 0).collect_data_spec
     environment.close()
@@ -212,20 +215,14 @@ def unroll_memory(config: ml_collections.ConfigDict, transitions: int) -> tuple[
 
 def refer_memory(transitions: int) -> tuple[float, float]:
     """Of `ReferMemory`, for so many transitions."""
-    _fill_refer(1)  # compiles, which takes memory
-    before = sequences.resident_bytes()
-    stored = _fill_refer(EPISODES)
-    size = (sequences.resident_bytes() - before) / len(stored)
-    return size, size * transitions / 1e9
-
-
-def _fill_refer(episodes: int) -> ReferMemory:
     stored = ReferMemory(EPISODES * EPISODE_STEPS, *HALFCHEETAH, EPISODE_STEPS, discount=0.995)
     states, actions = (np.zeros((EPISODE_STEPS + 1, size), np.float32) for size in HALFCHEETAH)
     actions, numbers = actions[1:], np.zeros(EPISODE_STEPS + 1, np.float32)
-    for _ in range(episodes):
+    for _ in range(EPISODES):
         stored.add_episode(states, actions, numbers[1:], actions, actions + 1.0, numbers, False)
-    return stored
+    arrays = (array for array in stored.get_state().values() if isinstance(array, np.ndarray))
+    size = sum(array.nbytes for array in arrays) / len(stored)
+    return size, size * transitions / 1e9
 
 
 def summarise(results: Sequence[Mapping[str, Found]], transitions: Mapping[str, tuple[float, float]]) -> dict[str, Any]:
@@ -239,6 +236,8 @@ def summarise(results: Sequence[Mapping[str, Found]], transitions: Mapping[str, 
     spreads: dict[str, list[float]] = {}
     for name in results[0]:
         for field, values in zip(Found._fields, zip(*(result[name] for result in results))):
+            if None in values:
+                continue
             rows[f"{name}: {field}"] = float(np.median(values))
             spreads[f"{name}: {field}"] = [min(values), max(values)]
     for agent, (size, gigabytes) in transitions.items():
@@ -261,7 +260,7 @@ def _ratios(rows: Mapping[str, float]) -> dict[str, float]:
     ratios = {}
     for scale, sizes in SIZES.items():
         for field in ("written", "sampled"):
-            for kind in KINDS:
+            for kind in (first, *others[:-1]):
                 small, large = (rows[f"{kind}, {scale}, {size}: {field}"] for size in (sizes[0], sizes[-1]))
                 ratios[f"{field}, {kind}, {scale}: {sizes[-1]} over {sizes[0]}"] = large / small
             for kind in others:

@@ -12,15 +12,14 @@ from tf_agents.trajectories import Trajectory
 
 from repro.replay.sequences import SequenceReplay, SequenceSettings
 
-_forking = multiprocessing.get_context("forkserver")
+_spawning = multiprocessing.get_context("spawn")
 
 
 @contextlib.contextmanager
 def serving(spec: Trajectory, settings: SequenceSettings, working: Path) -> Iterator[tuple[str, int]]:
     """Has a `SequenceReplay` in another process; gives the address of its server and the number of the process."""
-    _forking.set_forkserver_preload([__name__])
-    here, there = _forking.Pipe()
-    process = _forking.Process(target=_serve, args=(spec, settings, working, there), daemon=True)
+    here, there = _spawning.Pipe()
+    process = _spawning.Process(target=_serve, args=(spec, settings, working, there), daemon=True)
     process.start()
     try:
         address = here.recv()
