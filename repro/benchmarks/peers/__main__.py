@@ -44,7 +44,8 @@ def main(argv: list[str]) -> None:
     command = [
         *(sys.executable, "-m", "repro.alternate", f"--first={ours}", f"--first_size={programs.PEERS[name].size}"),
         *(f"--second={theirs}", f"--second_count={programs.COUNT}"),
-        *(f"--{flag.name}={flag.value}" for flag in (SECONDS, ROUNDS, WARM_UP, PATIENCE, JSON) if flag.value is not None),
+        *(f"--{flag.name}={flag.value}" for flag in (SECONDS, ROUNDS, WARM_UP, PATIENCE)),
+        *([f"--json={JSON.value}"] if JSON.value else []),
     ]
     print(shlex.join(command), flush=True)
     os.execv(command[0], command)
