@@ -188,7 +188,7 @@ def memory() -> dict[str, tuple[float, float]]:
 
 
 def sequence_memory(config: ml_collections.ConfigDict) -> tuple[float, float]:
-    """Of `SequenceMemory`."""
+    """Bytes in `SequenceMemory`."""
     experiment = find_experiment(resolve(config))
     assert isinstance(experiment, SequenceExperiment)
     environment = experiment.make_environment(1, 0)
@@ -202,7 +202,7 @@ def sequence_memory(config: ml_collections.ConfigDict) -> tuple[float, float]:
 
 
 def unroll_memory(config: ml_collections.ConfigDict, transitions: int) -> tuple[float, float]:
-    """Of `UnrollReplay`, for so many transitions."""
+    """Bytes in `UnrollReplay`, for so many transitions."""
     config = resolve(config)
     experiment, length = find_experiment(config), config.learner.unroll_length
     assert isinstance(experiment, ActorExperiment)
@@ -214,7 +214,7 @@ def unroll_memory(config: ml_collections.ConfigDict, transitions: int) -> tuple[
 
 
 def refer_memory(transitions: int) -> tuple[float, float]:
-    """Of `ReferMemory`, for so many transitions."""
+    """Bytes in `ReferMemory`, for so many transitions."""
     stored = ReferMemory(EPISODES * EPISODE_STEPS, *HALFCHEETAH, EPISODE_STEPS, discount=0.995)
     states, actions = (np.zeros((EPISODE_STEPS + 1, size), np.float32) for size in HALFCHEETAH)
     actions, numbers = actions[1:], np.zeros(EPISODE_STEPS + 1, np.float32)
