@@ -240,6 +240,15 @@ def test_random_play_of_stac_in_control():
     assert sentence.format(*played) in page("stac")
 
 
+def test_a_task_that_impala_does_not_learn_at_a_tenth():
+    scores = [
+        [record["evaluation"]["mean"] for record in records("stac", "dm_control_features", "ball_in_cup_catch", agent)]
+        for agent in ("impala", "random")
+    ]
+    (after,), (at_random,) = scores
+    assert f"does not learn in that time: {after:.0f} after training, and {at_random:.0f} at random." in page("stac")
+
+
 @pytest.mark.parametrize(
     "comparison", ["STAC over IMPALA", "STACX over IMPALA with auxiliary tasks", "STACX over STAC"]
 )
