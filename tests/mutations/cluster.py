@@ -720,9 +720,16 @@ VARIANTS = [
         f"{TEST_EVALUATOR_PROCESS}::test_the_newest_weights_of_every_hundredth_are_taken_once_and_come_back_with_their_updates",
     ),
     Variant(
+        "a replay on Reverb cannot be read without an evaluator",
+        "repro/papers/ctrace/experiment.py",
+        "self.num_actors) + evaluator_process.make_tables(variables)",
+        "self.num_actors) + (evaluator_process.make_tables(variables) if evaluator else [])",
+        "tests/training/test_evaluator_setup.py::test_a_run_with_a_replay_on_reverb_goes_on_with_and_without_evaluator",
+    ),
+    Variant(
         "evaluator: the same weights are played with again",
         EVALUATOR_PROCESS,
-        "            max_times_sampled=1,\n",
+        "        max_times_sampled=1,\n",
         "",
         f"{TEST_EVALUATOR_PROCESS}::test_the_newest_weights_of_every_hundredth_are_taken_once_and_come_back_with_their_updates",
     ),

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tf_agents.trajectories.time_step import restart
 
 from repro.acting.actor_processes import LocalProcess
-from repro.acting.evaluator_process import OFFERED, PLAYED, Evaluator
+from repro.acting.evaluator_process import OFFERED, PLAYED, Evaluator, make_tables
 from repro.acting.play import play
 from repro.acting.remote_evaluator import seed_of
 from repro.acting.supervision import Supervision
@@ -57,7 +57,7 @@ def train(folder, evaluates):
         if evaluates:
             variables = agent.collect_policy.variables()
             evaluator = Evaluator(Launcher(folder), variables, (), Supervision(print, folder))
-            server = reverb.Server(evaluator.make_tables())
+            server = reverb.Server(make_tables(variables))
             evaluator.start(f"localhost:{server.port}")
         return evaluator
 
@@ -191,8 +191,8 @@ def test_every_agent_with_actors_in_processes_has_an_evaluator_that_begins_and_e
     if isinstance(trainer, OnPolicyTrainer):
         trainer._source._start()
     wait(lambda: launcher.actors, LONGEST_SECONDS)
-    ((address, actor), *_), tables = launcher.actors, {OFFERED, PLAYED}
-    assert (tables <= set(reverb.Client(address).server_info())) == evaluates
+    (address, actor), *_ = launcher.actors
+    assert {OFFERED, PLAYED} <= set(reverb.Client(address).server_info())
     trainer._follow()
     if evaluates:
         wait(lambda: launcher.evaluators, LONGEST_SECONDS)
@@ -202,6 +202,25 @@ def test_every_agent_with_actors_in_processes_has_an_evaluator_that_begins_and_e
     trainer.close()
     assert actor.ended.is_set()
     assert all(process.ended.is_set() for _, process in launcher.evaluators)
+
+
+@pytest.mark.parametrize(("before", "after"), [(4, 0), (0, 4)])
+def test_a_run_with_a_replay_on_reverb_goes_on_with_and_without_evaluator(tmp_path, before, after):
+    saved = tmp_path / "saved"
+
+    def built(episodes):
+        config = config_of("ctrace.gymnasium/r2d2_ctrace", schedule=PROCESSES, evaluator_episodes=episodes)
+        run = RunDirectory(tmp_path / str(episodes), config.to_dict(), 1)
+        return find_experiment(config).build_trainer(1, run, print, Idle())
+
+    trainer = built(before)
+    trainer._begin()
+    trainer._replay.save(saved)
+    trainer.close()
+    trainer = built(after)
+    trainer._replay.start(saved)
+    assert len(trainer._replay) == 0
+    trainer.close()
 
 
 def test_several_tasks_are_played_one_after_the_other_by_one_agent(monkeypatch):

@@ -10,6 +10,7 @@ import reverb
 import tensorflow as tf
 from tf_agents.trajectories import Trajectory
 
+from repro.acting import evaluator_process
 from repro.acting.actor import Actor
 from repro.acting.actor_pool import ActorPool, LocalActorPool
 from repro.acting.actor_processes import ActorProcesses, Launcher, LocalLauncher
@@ -269,9 +270,8 @@ class SequenceExperiment(ActorExperiment):
         """Actors in processes of their own; as many unrolls as there are actors may wait for the learner."""
         variables = agent.collect_policy.variables()
         weights = RemoteWeights(variables)
-        tables = make_tables(variables, waiting_unrolls=self.num_actors)
-        if evaluator is not None:
-            tables += evaluator.make_tables()
+        # A checkpoint has all tables, and can be read where none of them is missing: a run may go on without evaluator.
+        tables = make_tables(variables, waiting_unrolls=self.num_actors) + evaluator_process.make_tables(variables)
         spec, working = agent.collect_data_spec, run.path / WORKING
         replay = SequenceReplay(spec, self.sequence_settings, working, tables, launcher.port)
         actors = ActorProcesses(launcher, self.num_actors, watched)
