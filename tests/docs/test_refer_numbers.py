@@ -79,6 +79,12 @@ def test_costs_of_gradients_in_refer():
     average = f"DDPG's is {np.mean(ddpg):.2f} times V-RACER's on average over the ten tasks"
     assert f"{average} ({min(ddpg):.2f} to {max(ddpg):.2f})" in text
     assert f"NAF's {np.mean(naf):.2f} times ({min(naf):.2f} to {max(naf):.2f}, most on Humanoid" in text
+    assert (
+        f"it is {np.mean(acer):.2f} orders below ({min(acer):.2f} on Reacher, whose limit is 50, to {max(acer):.2f})"
+        in text
+    )
+    steps = 1000 * 10 ** (2 - acer[1])  # on HalfCheetah, where the limit is 1000: cost rises with the length
+    assert f"episodes of some {round(steps, -1):.0f} steps would make it two" in text
     (outputs,) = {*records("refer", "closed_form", "gym", "quadratic_outputs_humanoid")[0]["evaluation"]["returns"]}
     assert f"whose L has {outputs:.0f} entries" in text
     assert f"and {100 * round(10 ** acer[1] / 100)} times its operations on HalfCheetah" in text  # second of the tasks
