@@ -80,7 +80,7 @@ def test_costs_beside_v_racer_s_are_those_of_the_passes_through_networks():
     assert [cost / costs[-1] for cost in costs] == pytest.approx([10 * 128 / (3 * 256), 4 / 3, 1.0], rel=0.03)
 
 
-def test_its_records_reproduce_six_published_numbers_and_miss_three(tmp_path, monkeypatch):
+def test_its_records_reproduce_six_published_numbers_and_miss_two(tmp_path, monkeypatch):
     hidden = []
     monkeypatch.setattr(devices, "hide_gpus", lambda: hidden.append(True))
     fixed_points = closed_form.fixed_points
@@ -106,4 +106,4 @@ def test_its_records_reproduce_six_published_numbers_and_miss_three(tmp_path, mo
     }
     of_costs = [row.verdict for row in judged if "cost" in row.agent]
     assert {row.verdict for row in judged if "cost" not in row.agent} == {"reproduced"}
-    assert of_costs == ["disagrees"] * 3
+    assert of_costs == ["undecided", "disagrees", "disagrees"]  # the first hangs on how long episodes are
