@@ -18,7 +18,8 @@ from pathlib import Path
 from absl import flags
 
 from repro import cli
-from repro.benchmarks.measuring import alternating
+from repro.benchmarks.measuring import alternating, turn_flags
+from repro.benchmarks.measuring.turn_flags import JSON, PATIENCE, ROUNDS, SECONDS, WARM_UP
 from repro.evidence import records
 from repro.files import write_whole
 from repro.training.progress_line import ProgressLine
@@ -34,11 +35,7 @@ SECOND_COUNT = flags.DEFINE_string("second_count", alternating.COUNT, COUNT_HELP
 SIZE_HELP = "Work of one count of this program, such as 0.25 where frames are counted and 4 of them are a step."
 FIRST_SIZE = flags.DEFINE_float("first_size", 1.0, SIZE_HELP, 1e-9)
 SECOND_SIZE = flags.DEFINE_float("second_size", 1.0, SIZE_HELP, 1e-9)
-SECONDS = flags.DEFINE_float("seconds", 5.0, "Length of a turn.", 0.1)
-ROUNDS = flags.DEFINE_integer("rounds", 12, "Rounds, of two turns for each program.", 1)
-WARM_UP = flags.DEFINE_float("warm_up", 15.0, "Seconds for which a program runs after its first count.", 0.0)
-PATIENCE = flags.DEFINE_float("patience", 300.0, "Longest wait for the first count.", 1.0)
-JSON = flags.DEFINE_string("json", None, "Also write the result to this file.")
+flags.adopt_module_key_flags(turn_flags)
 
 
 def main(argv: list[str]) -> None:

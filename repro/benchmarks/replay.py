@@ -101,10 +101,14 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
 
 def play(experiment: SequenceExperiment) -> tuple[Trajectory, Trajectory]:
     """Spec of a step, and steps of one environment."""
-    environment = experiment.make_environment(1, 0)
-    spec = experiment.make_agent(environment, 0).collect_data_spec
-    environment.close()
+    spec = step_spec(experiment)
     return spec, sequences.play(experiment, spec)
+
+
+def step_spec(experiment: ActorExperiment) -> Trajectory:
+    """Spec of a step that is stored."""
+    with contextlib.closing(experiment.make_environment(1, 0)) as environment:
+        return experiment.make_agent(environment, 0).collect_data_spec
 
 
 def measure_one(
@@ -191,9 +195,7 @@ def sequence_memory(config: ml_collections.ConfigDict) -> tuple[float, float]:
     """Bytes in `SequenceMemory`."""
     experiment = find_experiment(resolve(config))
     assert isinstance(experiment, SequenceExperiment)
-    environment = experiment.make_environment(1, 0)
-    spec, settings = experiment.make_agent(environment, 0).collect_data_spec, experiment.sequence_settings
-    environment.close()
+    spec, settings = step_spec(experiment), experiment.sequence_settings
     full, empty = (
         SequenceMemory.nbytes(spec, settings._replace(capacity=n), 1, experiment.config.learner.steps_per_update)
         for n in (settings.capacity, 0)
@@ -206,10 +208,7 @@ def unroll_memory(config: ml_collections.ConfigDict, transitions: int) -> tuple[
     config = resolve(config)
     experiment, length = find_experiment(config), config.learner.unroll_length
     assert isinstance(experiment, ActorExperiment)
-    environment = experiment.make_environment(1, 0)
-    spec = experiment.make_agent(environment, 0).collect_data_spec
-    environment.close()
-    size = UnrollReplay(spec, length, UNROLLS).nbytes / (UNROLLS * length)
+    size = UnrollReplay(step_spec(experiment), length, UNROLLS).nbytes / (UNROLLS * length)
     return size, size * transitions / 1e9
 
 

@@ -82,6 +82,13 @@ def target_variance(problem: Problem, weights: Weights, values: np.ndarray, num_
     return float((square - mean**2).mean())
 
 
+def variance_growth(problem: Problem, first: Weights, second: Weights, num_steps: int) -> float:
+    """log10 of `target_variance` with the second weights over that with the first, with V of the target policy."""
+    values = mdps.state_values(problem.mdp, problem.pi)
+    before, after = (target_variance(problem, weights, values, num_steps) for weights in (first, second))
+    return float(np.log10(after / before))
+
+
 def expectation_by_state(paths: Paths, x: np.ndarray, problem: Problem) -> np.ndarray:
     """E_mu[x | x_0] of numbers per path, [N, K], by first state, [S, K]."""
     return np.einsum("xa,xak->xk", problem.mu, paths.expectation(x, problem.mdp))

@@ -27,6 +27,7 @@ PAGES = sorted(
 )
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FLAG = re.compile(r"DEFINE_\w+\(\s*\"(\w+)\"")
+ADOPTED = re.compile(r"adopt_module_key_flags\((\w+)\)")
 TARGET = re.compile(r"^([a-z-]+):", re.M)
 PAPERS = {path.parent.name for path in ROOT.glob("paper_configs/*/__init__.py")}
 VARIABLE = re.compile(r"--(\w+)=\$\((\w+)\)")
@@ -66,7 +67,9 @@ def flag_faults(module: str, words: list[str]) -> list[str]:
     """Flags and config fields of a command of the suite that are not there."""
     source = ROOT / module.replace(".", "/")
     file = source / "__main__.py" if source.is_dir() else source.with_suffix(".py")
-    known = {*FLAG.findall(file.read_text()), "config"}
+    text = file.read_text()
+    adopted = [ROOT / f"repro/benchmarks/measuring/{name}.py" for name in ADOPTED.findall(text)]
+    known = {*FLAG.findall("".join([text, *(other.read_text() for other in adopted)])), "config"}
     given = dict(re.match(r"--([\w.]+)(?:=(.*))?$", word).groups() for word in words if word.startswith("--"))
     faults = [name for name in given if name.partition(".")[0] not in known]
     if "config" in given:
@@ -115,6 +118,7 @@ def test_the_rules_see_each_kind_of_fault():
     assert broken_links(ROOT / "README.md", "[a](docs/none.md) [b](docs/guide.md#check)") == ["docs/none.md"]
     assert command_faults("make reproduce-impla TAKS=pong SCALE=desk") == ["reproduce-impla", "TAKS"]
     assert command_faults("python -m repro.train --sede=1 --run_dir=x") == ["sede"]
+    assert command_faults("python -m repro.alternate --first=x --second=y --rounds=2 --round=2") == ["round"]
     assert command_faults("python -m repro.train --config=paper_configs/none.py") == ["paper_configs/none.py"]
     config = "--config=paper_configs/impala/atari_shallow.py:desk --config.env.task=pong"
     assert command_faults(f"python -m repro.train {config} --config.env.taks=pong") == ["env.taks"]

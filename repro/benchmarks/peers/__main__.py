@@ -13,6 +13,8 @@ from pathlib import Path
 from absl import flags
 
 from repro import cli
+from repro.benchmarks.measuring import turn_flags
+from repro.benchmarks.measuring.turn_flags import JSON, PATIENCE, ROUNDS, SECONDS, WARM_UP
 from repro.benchmarks.peers import programs
 
 PEER = flags.DEFINE_enum("peer", None, sorted(programs.PEERS), "The other program.", required=True)
@@ -21,11 +23,7 @@ SOURCE = flags.DEFINE_string(
 )
 PYTHON = flags.DEFINE_string("python", "build/peers/bin/python", "A Python that has requirements-peers.lock.")
 OUT = flags.DEFINE_string("out", "build/peers", "Folder for its source, what is compiled of it, and both runs.")
-SECONDS = flags.DEFINE_float("seconds", 5.0, "Length of a turn.", 0.1)
-ROUNDS = flags.DEFINE_integer("rounds", 12, "Rounds, of two turns for each program.", 1)
-WARM_UP = flags.DEFINE_float("warm_up", 15.0, "Seconds for which a program runs after its first count.", 0.0)
-PATIENCE = flags.DEFINE_float("patience", 300.0, "Longest wait for the first count.", 1.0)
-JSON = flags.DEFINE_string("json", None, "Also write the result to this file.")
+flags.adopt_module_key_flags(turn_flags)
 
 
 def main(argv: list[str]) -> None:

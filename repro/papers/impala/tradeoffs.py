@@ -53,11 +53,7 @@ def variance_without_c_bar(problem: Problem, num_steps: int) -> float:
 
     V is that of the target policy, to which both converge.
     """
-    values = mdps.state_values(problem.mdp, problem.pi)
-    without, truncated = (
-        vtrace.target_variance(problem, Weights(None, c_bar), values, num_steps) for c_bar in (None, 1.0)
-    )
-    return float(np.log10(without / truncated))
+    return vtrace.variance_growth(problem, Weights(None, 1.0), Weights(None, None), num_steps)
 
 
 def find_by_rho_bar(problem: Problem, rho_bars: Sequence[float], num_steps: int) -> dict[str, float]:

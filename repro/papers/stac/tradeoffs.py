@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import ml_collections
 import numpy as np
 
-from repro.tabular import mdps, operators, vtrace
+from repro.tabular import operators, vtrace
 from repro.tabular.mdps import Problem
 from repro.tabular.vtrace import Weights
 from repro.training.experiment import FindExperiment
@@ -58,9 +58,5 @@ def least_fall(problem: Problem, clip: Weights, alphas: Sequence[float]) -> floa
 
 def variance_of_importance_sampling(problem: Problem, clip: Weights, num_steps: int) -> float:
     """log10 of the variance of v_s with both alphas at 0 over that with both at 1, with V of the target policy."""
-    values = mdps.state_values(problem.mdp, problem.pi)
-    importance, truncated = (
-        vtrace.target_variance(problem, clip._replace(alpha_rho=alpha, alpha_c=alpha), values, num_steps)
-        for alpha in (0.0, 1.0)
-    )
-    return float(np.log10(importance / truncated))
+    truncated, importance = (clip._replace(alpha_rho=alpha, alpha_c=alpha) for alpha in (1.0, 0.0))
+    return vtrace.variance_growth(problem, truncated, importance, num_steps)
