@@ -1,6 +1,7 @@
-"""Keeps third-party messages out of the tests' output, begins with the tests that wait, and imports quickly."""
+"""Keeps third-party messages out of the tests' output, has the tests that wait begin, and imports quickly."""
 
 import gc
+import os
 from pathlib import Path
 
 from repro import cli
@@ -8,24 +9,22 @@ from repro import cli
 cli.quiet()
 gc.disable()  # until all is imported: it would go through that again and again, see `cli.load_tensorflow`
 
-WAITING = tuple(
-    Path(__file__).parent / name
-    for name in (
-        "test_machines.py",
-        "test_kill_and_resume.py",
-        "launch/test_campaign.py",
-        "test_faults.py",
-        "test_ray_machines.py",
-        "test_commands.py",
-        "test_soak.py",
-    )
+WAITING = (
+    ("test_machines.py", "test_kill_and_resume.py", "launch/test_campaign.py", "launch/test_ray_workers.py"),
+    ("test_ray_machines.py", "test_faults.py", "test_soak.py"),
 )
-"""Their tests wait for other processes most of the time. One worker has them from the start, while the others compute;
-at the end they would wait alone."""
+"""Their tests wait for other processes most of the time. Two workers have them from the start, while others compute: at
+the end, or one after another, they would wait alone."""
 
 
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: item.path not in WAITING)
+    """Has a worker begin with each group: at first each worker has an equal part of all tests, in their order."""
+    groups = [{Path(__file__).parent / name for name in names} for names in WAITING]
+    first, second = ([item for item in items if item.path in group] for group in groups)
+    others = [item for item in items if item.path not in groups[0] | groups[1]]
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    middle = max(0, len(items) // workers * (workers // 2) - len(first))
+    items[:] = first + others[:middle] + second + others[middle:]
 
 
 def pytest_collection_finish():

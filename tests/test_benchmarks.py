@@ -64,7 +64,7 @@ def test_products_are_those_that_the_results_of_a_graph_need():
     kernel, matrix = tf.Variable(tf.ones([3, 3, 2, 5])), tf.Variable(tf.ones([4 * 4 * 5, 7]))
     core = tf.Variable(tf.ones([7, 4]))
 
-    @tf.function
+    @tf.function(autograph=False)
     def step(x):
         with tf.GradientTape() as tape:
             tape.watch(x)
@@ -113,15 +113,19 @@ def test_products_of_a_loop_are_those_of_its_steps(monkeypatch):
 
 def test_products_of_functions_count_for_each_call():
     matrix = tf.ones([2, 2])
-    square = tf.function(lambda x: x @ matrix)
-    graph = tf.function(lambda x: square(square(x)) @ matrix).get_concrete_function(tf.TensorSpec([2, 2])).graph
+    square = tf.function(lambda x: x @ matrix, autograph=False)
+    graph = (
+        tf.function(lambda x: square(square(x)) @ matrix, autograph=False)
+        .get_concrete_function(tf.TensorSpec([2, 2]))
+        .graph
+    )
     assert len(raw.products(graph)) == 3
 
 
 def test_products_of_another_type_keep_it():
     kernel, matrix = (tf.ones(shape, tf.bfloat16) for shape in ([3, 3, 2, 5], [80, 7]))
 
-    @tf.function
+    @tf.function(autograph=False)
     def step(x):
         with tf.GradientTape() as tape:
             tape.watch(kernel)
@@ -136,9 +140,13 @@ def test_products_of_another_type_keep_it():
 
 def test_products_that_cannot_be_counted_are_refused():
     matrix = tf.ones([2, 2])
-    unbounded = tf.function(lambda x: tf.while_loop(lambda x: x[0, 0] < 9.0, lambda x: [x @ matrix], [x]))
-    branch = tf.function(lambda x: tf.cond(x[0, 0] < 9.0, lambda: x @ matrix, lambda: x))
-    case = tf.function(lambda x: tf.switch_case(tf.cast(x[0, 0], tf.int32), [lambda: x @ matrix, lambda: x]))
+    unbounded = tf.function(
+        lambda x: tf.while_loop(lambda x: x[0, 0] < 9.0, lambda x: [x @ matrix], [x]), autograph=False
+    )
+    branch = tf.function(lambda x: tf.cond(x[0, 0] < 9.0, lambda: x @ matrix, lambda: x), autograph=False)
+    case = tf.function(
+        lambda x: tf.switch_case(tf.cast(x[0, 0], tf.int32), [lambda: x @ matrix, lambda: x]), autograph=False
+    )
     for function, said in (
         (unbounded, "a loop without a number of rounds"),
         (branch, "it is not known which one"),
@@ -146,7 +154,7 @@ def test_products_that_cannot_be_counted_are_refused():
     ):
         with pytest.raises(ValueError, match=rf"^products: .*{said}.*\.$"):
             raw.products(function.get_concrete_function(tf.TensorSpec([2, 2])).graph)
-    unknown = tf.function(lambda x: x @ matrix).get_concrete_function(tf.TensorSpec([None, 2]))
+    unknown = tf.function(lambda x: x @ matrix, autograph=False).get_concrete_function(tf.TensorSpec([None, 2]))
     with pytest.raises(ValueError, match="has a shape that is not known"):
         raw.products(unknown.graph)
 

@@ -41,8 +41,10 @@ def test_variables_and_arrays_are_read_in_each_call(concrete):
 
 
 def test_a_function_without_inputs_or_without_outputs():
-    read = flat_call(tf.function(lambda: [FACTOR.read_value()]).get_concrete_function())
-    assign = flat_call(tf.function(lambda x: [FACTOR.assign(x)][:0]).get_concrete_function(tf.TensorSpec([])))
+    read = flat_call(tf.function(lambda: [FACTOR.read_value()], autograph=False).get_concrete_function())
+    assign = flat_call(
+        tf.function(lambda x: [FACTOR.assign(x)][:0], autograph=False).get_concrete_function(tf.TensorSpec([]))
+    )
     assert assign(tf.constant(5.0)) == []
     assert [float(x) for x in read()] == [5.0]
 

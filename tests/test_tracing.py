@@ -1,9 +1,12 @@
-"""Compiled functions are traced as they stand: AutoGraph, which rewrites their source first, doubles a run's start."""
+"""Compiled functions, also those of tests, are traced as they stand: AutoGraph, which rewrites their source first,
+doubles a run's start."""
 
 from __future__ import annotations
 
 import ast
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -24,8 +27,9 @@ def converted(source: str) -> list[int]:
     ]
 
 
-def test_no_function_is_converted_before_it_is_traced():
-    found = {path: converted(path.read_text()) for path in (ROOT / "repro").rglob("*.py")}
+@pytest.mark.parametrize("folder", ["repro", "tests"])
+def test_no_function_is_converted_before_it_is_traced(folder):
+    found = {path: converted(path.read_text()) for path in (ROOT / folder).rglob("*.py")}
     assert not {path: lines for path, lines in found.items() if lines}
 
 

@@ -102,7 +102,7 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         ValueError: unknown scale.
     """
     if config.scale == "smoke":  # half a minute: proves the path
-        config.num_env_frames = 30_000
+        config.num_env_frames = 18_000  # the first games end
         config.network.torso = "shallow"
         config.replay.frames = 20_000
         config.env.max_frames = 4_000

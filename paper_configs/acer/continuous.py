@@ -94,7 +94,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.runtime.evaluator_episodes = 0  # of an evaluator beside training, with schedule processes; docs/cluster.md
 
     if scale == "smoke":
-        config.num_env_steps = 16_000
+        config.num_env_steps = 8_000
         config.env.max_steps = 100
         config.runtime.checkpoint_seconds = 5.0
     elif scale == "desk":

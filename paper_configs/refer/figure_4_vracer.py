@@ -87,7 +87,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.runtime.silent_seconds = 1800.0  # of a step until its environment is replaced; assumed: it hangs then
 
     if scale == "smoke":
-        config.num_env_steps = 20_000
+        config.num_env_steps = 10_000
         config.memory.start_steps = 2_000
         config.env.task = "InvertedPendulum"
         acer.learner.unroll_length = 50

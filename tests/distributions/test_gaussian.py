@@ -92,7 +92,7 @@ def test_eager_graph_and_xla_agree_in_float32(name):
     function, arguments = FUNCTIONS[name]
     single = [x.astype(np.float32) for x in arguments]
     for jit_compile in (False, True):
-        output = tf.function(function, jit_compile=jit_compile)(*single)
+        output = tf.function(function, jit_compile=jit_compile, autograph=False)(*single)
         assert output.dtype == tf.float32
         np.testing.assert_allclose(output, function(*arguments), rtol=1e-4)
 

@@ -77,7 +77,7 @@ def test_entries_that_it_does_not_read_are_refused():
 def test_a_whole_unroll_is_step_by_step(kind, mode):
     network, x = (make_reader(), instructed()) if kind == "instructed" else (make(kind), observation(kind is not None))
     state = some_state(network)
-    whole = network if mode == "eager" else tf.function(network, jit_compile=mode == "xla")
+    whole = network if mode == "eager" else tf.function(network, jit_compile=mode == "xla", autograph=False)
     logits, value, final = whole(x, STEP_TYPE, state)
     assert logits.shape == (B, T, ACTIONS)
     assert value.shape == (B, T)
@@ -180,7 +180,7 @@ def test_feed_forward_ignores_step_type_and_needs_no_static_time():
     other, _, _ = network(x, np.zeros_like(STEP_TYPE))
     np.testing.assert_array_equal(logits, other)
 
-    @tf.function(input_signature=[tf.TensorSpec([None, None, *FRAME], tf.uint8)])
+    @tf.function(input_signature=[tf.TensorSpec([None, None, *FRAME], tf.uint8)], autograph=False)
     def run(frames):
         return network(frames, tf.zeros(tf.shape(frames)[:2], tf.int32))[:2]
 

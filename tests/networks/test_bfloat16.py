@@ -34,7 +34,7 @@ def value_and_gradients(layer, x, weight=1.0):
     """Output, and gradients of its weighted sum, as a graph computes them."""
     layer(x)
 
-    @tf.function
+    @tf.function(autograph=False)
     def compute():
         with tf.GradientTape() as tape:
             y = layer(x)
@@ -101,7 +101,7 @@ def test_a_metagradient_passes_through_gradients_in_bfloat16():
         torso, x = deep_torso(1, dtype), frames(8)
         torso(x)
 
-        @tf.function
+        @tf.function(autograph=False)
         def square_and_slope(scale, torso=torso, x=x):
             with tf.GradientTape() as outer:
                 outer.watch(scale)

@@ -55,7 +55,7 @@ def by_loop(encoder, instruction):
 @pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
 def test_equals_a_loop_over_words(mode, most_runs):
     encoder, instruction = make(), instructions(most_runs)
-    run = encoder if mode == "eager" else tf.function(encoder, jit_compile=mode == "xla")
+    run = encoder if mode == "eager" else tf.function(encoder, jit_compile=mode == "xla", autograph=False)
     found = run(tf.constant(instruction))
     assert found.shape == (B, T, UNITS)
     np.testing.assert_allclose(found, by_loop(encoder, instruction), atol=1e-5)
@@ -93,7 +93,7 @@ def test_the_gradient_is_that_of_every_step_encoded_alone(most_runs, jit_compile
     def one_by_one(x):
         return tf.concat([encoder(x[:, t : t + 1]) for t in range(T)], axis=1)
 
-    found = tf.function(gradients, jit_compile=jit_compile)(encoder)
+    found = tf.function(gradients, jit_compile=jit_compile, autograph=False)(encoder)
     for a, b in zip(found, gradients(one_by_one), strict=True):
         assert isinstance(a, tf.Tensor)  # not `IndexedSlices`, which RMSProp refuses
         np.testing.assert_allclose(a, b, atol=1e-4)

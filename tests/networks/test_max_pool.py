@@ -10,8 +10,8 @@ from repro.networks.max_pool import MaxPool
 
 MODES = {
     "eager": lambda function: function,
-    "graph": tf.function,
-    "xla": lambda function: tf.function(function, jit_compile=True),
+    "graph": lambda function: tf.function(function, autograph=False),
+    "xla": lambda function: tf.function(function, jit_compile=True, autograph=False),
 }
 
 

@@ -64,7 +64,7 @@ def test_acting_and_learning_agree():
     np.testing.assert_allclose(mlp.apply_numpy(layers, x), learnt, rtol=1e-4, atol=1e-4)
     np.testing.assert_array_equal(x, before)
     for jit_compile in (False, True):
-        compiled = tf.function(mlp.apply_mlp, jit_compile=jit_compile)
+        compiled = tf.function(mlp.apply_mlp, jit_compile=jit_compile, autograph=False)
         np.testing.assert_allclose(compiled(layers, x), learnt, rtol=1e-4, atol=1e-4)
 
 
@@ -81,7 +81,7 @@ def test_the_gradient_of_a_bias_is_the_sum_over_the_batch(jit_compile):
     rng = np.random.default_rng(3)
     x, bias, upstream = (tf.constant(rng.normal(size=shape), tf.float32) for shape in ((256, 7), (7,), (256, 7)))
 
-    @tf.function(jit_compile=jit_compile)
+    @tf.function(jit_compile=jit_compile, autograph=False)
     def gradients():
         with tf.GradientTape() as tape:
             tape.watch([x, bias])

@@ -33,7 +33,7 @@ def test_heads_are_linear_in_the_torso_and_each_frame_is_its_own(mode):
     features = copy(x.reshape(B * T, *FRAME)).numpy()
     for a, b in zip(copy.get_weights(), torso, strict=True):
         np.testing.assert_array_equal(a, b)
-    call = network if mode == "eager" else tf.function(network, jit_compile=mode == "xla")
+    call = network if mode == "eager" else tf.function(network, jit_compile=mode == "xla", autograph=False)
     logits, q, state = call(x, STEP_TYPE)
     assert state == ()
     np.testing.assert_allclose(logits, (features @ w_pi + b_pi).reshape(B, T, ACTIONS), rtol=1e-4, atol=1e-5)

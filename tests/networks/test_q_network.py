@@ -35,7 +35,7 @@ def features_of(x, weights):
 def test_the_linear_head_and_each_frame_is_its_own(mode):
     network, x = make(), frames()
     *torso, w, b = network.get_weights()
-    call = network if mode == "eager" else tf.function(network, jit_compile=True)
+    call = network if mode == "eager" else tf.function(network, jit_compile=True, autograph=False)
     q, state = call(x, STEP_TYPE)
     assert state == ()
     np.testing.assert_allclose(q, (features_of(x, torso) @ w + b).reshape(B, T, ACTIONS), rtol=1e-4, atol=1e-5)
@@ -69,7 +69,7 @@ def test_the_atari_parameter_count():
 def test_needs_no_static_time():
     network, x = make(), frames()
 
-    @tf.function(input_signature=[tf.TensorSpec([None, None, *FRAME], tf.uint8)])
+    @tf.function(input_signature=[tf.TensorSpec([None, None, *FRAME], tf.uint8)], autograph=False)
     def run(frames):
         return network(frames, tf.zeros(tf.shape(frames)[:2], tf.int32))[0]
 

@@ -49,7 +49,7 @@ def by_equations(core, inputs, is_first, state):
 @pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
 def test_equals_the_equations(mode):
     core, inputs, state = make()
-    run = core if mode == "eager" else tf.function(core, jit_compile=mode == "xla")
+    run = core if mode == "eager" else tf.function(core, jit_compile=mode == "xla", autograph=False)
     outputs, final = run(inputs, tf.constant(IS_FIRST), state)
     expected_outputs, expected_final = by_equations(core, inputs, IS_FIRST, state)
     np.testing.assert_allclose(outputs, expected_outputs, atol=1e-5)
@@ -147,7 +147,7 @@ def test_weights_follow_from_the_seed():
 def test_needs_a_static_time_dimension():
     core, _, state = make()
 
-    @tf.function(input_signature=[tf.TensorSpec([B, None, F])])
+    @tf.function(input_signature=[tf.TensorSpec([B, None, F])], autograph=False)
     def run(inputs):
         return core(inputs, tf.zeros(tf.shape(inputs)[:2], tf.bool), state)
 

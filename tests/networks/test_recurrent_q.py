@@ -51,7 +51,7 @@ def rows(x, start, stop):
 @pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
 def test_a_whole_sequence_is_step_by_step(mode):
     network, x, state = make(), observation(), some_state()
-    whole = network if mode == "eager" else tf.function(network, jit_compile=mode == "xla")
+    whole = network if mode == "eager" else tf.function(network, jit_compile=mode == "xla", autograph=False)
     q, final = whole(x, STEP_TYPE, state)
     assert q.shape == (B, T, ACTIONS)
     for t in range(T):
@@ -110,7 +110,7 @@ def test_the_last_reward_is_not_clipped():
 def test_values_behind_the_burn_in_are_those_of_the_whole_sequence(burn_in, mode):
     network, x, state = make(), observation(), some_state()
     whole, _ = network(x, STEP_TYPE, state)
-    unroll = unroll_after_burn_in if mode == "eager" else tf.function(unroll_after_burn_in)
+    unroll = unroll_after_burn_in if mode == "eager" else tf.function(unroll_after_burn_in, autograph=False)
     (q,) = unroll(network, x, tf.constant(STEP_TYPE), state, burn_in)
     assert q.shape == (B, T - burn_in, ACTIONS)
     np.testing.assert_allclose(q, whole[:, burn_in:], atol=1e-5)

@@ -95,7 +95,7 @@ def test_gradients_reach_weights_and_value_and_no_action():
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_eager_graph_and_xla_agree(jit_compile):
     layers, x = weights(), data()
-    compiled = tf.function(lambda: stochastic_q(layers, **x), jit_compile=jit_compile)
+    compiled = tf.function(lambda: stochastic_q(layers, **x), jit_compile=jit_compile, autograph=False)
     np.testing.assert_allclose(compiled(), stochastic_q(layers, **x), rtol=1e-5, atol=1e-5)
 
 

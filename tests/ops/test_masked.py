@@ -20,7 +20,7 @@ def run(mode, *arguments):
         return mean, tape.gradient(mean, x)
 
     x, mask, axis = tf.constant(arguments[0]), tf.constant(arguments[1]), arguments[2]
-    call = both if mode == "eager" else tf.function(both, jit_compile=mode == "xla")
+    call = both if mode == "eager" else tf.function(both, jit_compile=mode == "xla", autograph=False)
     return [tensor.numpy() for tensor in call(x, mask, axis)]
 
 

@@ -376,7 +376,7 @@ def test_other_wrong_arguments(operator):
     with pytest.raises(ValueError, match=f"^{operator}: .* steps"):
         function(**{name: tf.zeros([0, 3]) for name in names}, **SETTINGS[operator])
     with pytest.raises(ValueError, match=f"{operator}: .* steps"):
-        tf.function(lambda *x: function(*x, **SETTINGS[operator])).get_concrete_function(
+        tf.function(lambda *x: function(*x, **SETTINGS[operator]), autograph=False).get_concrete_function(
             *[tf.TensorSpec([None, 3])] * len(names)
         )
     wrong = {"lambda_": tf.ones([3])} if operator == "multistep_q" else {"n": 0}
@@ -399,7 +399,9 @@ def test_a_lambda_outside_its_range(lambda_):
 
 def test_an_unknown_batch_size_is_checked_when_the_graph_runs():
     names = ARGUMENTS["multistep_q"]
-    operator = tf.function(q_targets.multistep_q, input_signature=[tf.TensorSpec([6, None])] * len(names))
+    operator = tf.function(
+        q_targets.multistep_q, input_signature=[tf.TensorSpec([6, None])] * len(names), autograph=False
+    )
     sequence = random_sequence(6, 3, seed=20, p_boundary=0.0)
     tensors = [tf.constant(getattr(sequence, name)) for name in names]
     assert_close(operator(*tensors).numpy(), run("multistep_q", sequence, lambda_=1.0))
@@ -428,5 +430,5 @@ def test_eager_graph_and_xla_agree(operator, num_steps):
     assert np.isfinite(eager).all()
     for jit_compile in (False, True):
         np.testing.assert_allclose(
-            tf.function(function, jit_compile=jit_compile)(*tensors), eager, rtol=1e-5, atol=1e-5
+            tf.function(function, jit_compile=jit_compile, autograph=False)(*tensors), eager, rtol=1e-5, atol=1e-5
         )

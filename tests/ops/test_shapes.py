@@ -46,7 +46,7 @@ def test_steps():
     with pytest.raises(ValueError, match=r"^op: x must have a known number of steps, 1 or more, got \(0, 3\)"):
         shapes.assert_steps("op", x=tf.zeros([0, 3]))
 
-    @tf.function(input_signature=[tf.TensorSpec([None, None])])
+    @tf.function(input_signature=[tf.TensorSpec([None, None])], autograph=False)
     def unknown_steps(x):
         shapes.assert_steps("op", x=x)
 
@@ -55,14 +55,14 @@ def test_steps():
 
 
 def test_unknown_shapes_in_a_graph():
-    @tf.function(input_signature=[tf.TensorSpec(None), tf.TensorSpec(None)])
+    @tf.function(input_signature=[tf.TensorSpec(None), tf.TensorSpec(None)], autograph=False)
     def unknown_rank(x, y):
         shapes.assert_rank_at_least("op", 1, x=x, y=y)
 
     with pytest.raises(ValueError, match="op: x must have rank 1 or more, got shape <unknown>"):
         unknown_rank.get_concrete_function()
 
-    @tf.function(input_signature=[tf.TensorSpec([2, None]), tf.TensorSpec([None, 3])])
+    @tf.function(input_signature=[tf.TensorSpec([2, None]), tf.TensorSpec([None, 3])], autograph=False)
     def unknown_dimension(x, y):
         shapes.assert_same_shape("op", x=x, y=y)
         return tf.identity(x)  # what could fail by itself might be reported first
@@ -75,7 +75,9 @@ def test_unknown_shapes_in_a_graph():
 
 @pytest.mark.parametrize("dtype", [tf.float32, tf.bool])
 def test_xla_does_not_broadcast_a_dimension_that_is_known_when_it_compiles(dtype):
-    @tf.function(input_signature=[tf.TensorSpec([2, None]), tf.TensorSpec([2, None], dtype)], jit_compile=True)
+    @tf.function(
+        input_signature=[tf.TensorSpec([2, None]), tf.TensorSpec([2, None], dtype)], jit_compile=True, autograph=False
+    )
     def compiled(x, y):
         shapes.assert_same_shape("op", x=x, y=y)
         return tf.where(tf.cast(y, tf.bool), x, 0.0)

@@ -322,7 +322,7 @@ def test_other_wrong_arguments(method):
             operator(**arguments, **{scalar: tf.ones([3])})
     with pytest.raises(ValueError, match=f"^{method}: .* steps"):
         operator(**{name: tf.zeros([0, 3]) for name in ARGUMENTS})
-    unknown_steps = tf.function(operator).get_concrete_function
+    unknown_steps = tf.function(operator, autograph=False).get_concrete_function
     with pytest.raises(ValueError, match=f"{method}: .* steps"):
         unknown_steps(*[tf.TensorSpec([None, 3])] * 5)
 
@@ -356,7 +356,7 @@ def test_an_infinite_truncation_level_is_none():
 
 
 def test_an_unknown_batch_size_is_checked_when_the_graph_runs():
-    operator = tf.function(v_targets.vtrace, input_signature=[tf.TensorSpec([6, None])] * 5)
+    operator = tf.function(v_targets.vtrace, input_signature=[tf.TensorSpec([6, None])] * 5, autograph=False)
     sequence = random_sequence(6, 3, seed=20, p_boundary=0.0)
     tensors = sequence.tensors()
     np.testing.assert_allclose(operator(*tensors).targets, run("vtrace", sequence).targets, rtol=1e-5)
@@ -417,6 +417,6 @@ def test_eager_graph_and_xla_agree(method, num_steps):
     eager = operator(*arguments)
     assert np.isfinite(eager[0]).all()
     for jit_compile in (False, True):
-        compiled = tf.function(operator, jit_compile=jit_compile)(*arguments)
+        compiled = tf.function(operator, jit_compile=jit_compile, autograph=False)(*arguments)
         for x, y in zip(compiled, eager):
             np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)

@@ -17,7 +17,9 @@ def test_steps_are_those_of_keras(epsilon, jit):
     for make in (FusedAdam, tf.keras.optimizers.Adam):
         variables, optimizer = [tf.Variable(x) for x in first], make(0.01, 0.8, 0.99, epsilon)
         optimizer.build(variables)
-        step = tf.function(lambda g, o=optimizer, v=variables: o.apply_gradients(zip(g, v)), jit_compile=jit)
+        step = tf.function(
+            lambda g, o=optimizer, v=variables: o.apply_gradients(zip(g, v)), jit_compile=jit, autograph=False
+        )
         sides.append((variables, optimizer, step))
     for t in range(20):
         gradients = [tf.constant(10.0**-t * rng.normal(size=shape), tf.float32) for shape in shapes]
@@ -49,7 +51,7 @@ def test_with_the_corrected_epsilon_steps_are_those_of_algorithm_1(jit):
     rng, rate, beta_1, beta_2, epsilon = np.random.default_rng(0), 0.1, 0.9, 0.999, 1e-4
     variable, optimizer = tf.Variable(tf.zeros(5)), FusedAdam(rate, beta_1, beta_2, epsilon, epsilon_is_corrected=True)
     optimizer.build([variable])
-    step = tf.function(lambda g: optimizer.apply_gradients([(g, variable)]), jit_compile=jit)
+    step = tf.function(lambda g: optimizer.apply_gradients([(g, variable)]), jit_compile=jit, autograph=False)
     w = m = v = np.zeros(5)
     for t in range(1, 6):
         g = rng.normal(size=5) * 1e-4

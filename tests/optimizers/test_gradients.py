@@ -18,7 +18,7 @@ def call(clip, jit_compile=None):
     def clipped():
         return reduce_and_clip([tf.constant(g) for g in GRADIENTS], clip)
 
-    return clipped() if jit_compile is None else tf.function(clipped, jit_compile=jit_compile)()
+    return clipped() if jit_compile is None else tf.function(clipped, jit_compile=jit_compile, autograph=False)()
 
 
 @pytest.mark.parametrize("jit_compile", [None, False, True])

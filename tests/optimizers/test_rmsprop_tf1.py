@@ -43,7 +43,7 @@ def run_keras(optimizer, mode="graph"):
         optimizer.apply_gradients(zip(gradient, variables), skip_gradients_aggregation=True)
 
     if mode != "eager":
-        step = tf.function(step, jit_compile=mode == "xla")
+        step = tf.function(step, jit_compile=mode == "xla", autograph=False)
     for gradient in gradients:
         step([tf.constant(g) for g in gradient])
     return [variable.numpy() for variable in variables]

@@ -35,7 +35,7 @@ def test_ends_exactly_at_a_final_rate_above_zero_and_may_rise():
 def test_reads_an_int64_counter_in_a_graph(jit_compile):
     counter = tf.Variable(3, dtype=tf.int64)
     schedule = LinearOnFrames(1.0, 0.0, total_frames=40, frames_per_update=10)
-    value = tf.function(lambda: schedule(counter), jit_compile=jit_compile)
+    value = tf.function(lambda: schedule(counter), jit_compile=jit_compile, autograph=False)
     assert value().dtype == tf.float32
     assert float(value()) == 0.25
     counter.assign(2)

@@ -44,7 +44,7 @@ def update(variables, optimizer, inputs, targets):
 def run_one(out):
     inputs, targets, start = data()
     variables, optimizer = make(start)
-    step = tf.function(lambda x, y: update(variables, optimizer, x, y))
+    step = tf.function(lambda x, y: update(variables, optimizer, x, y), autograph=False)
     for t in range(STEPS):
         clipped, norm = step(inputs[t], targets[t])
         if t == 0:
@@ -58,7 +58,7 @@ def run_two(out, strategy, checkpoint_path):
         variables, optimizer = make(start)
         checkpoint = tf.train.Checkpoint(variables=variables, optimizer=optimizer)
 
-    @tf.function
+    @tf.function(autograph=False)
     def step(x, y):
         return strategy.run(lambda a, b: update(variables, optimizer, a, b), args=(x, y))
 

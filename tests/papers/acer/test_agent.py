@@ -94,7 +94,7 @@ def test_without_a_trust_region_there_is_no_average_network():
     assert not {"kl", "trust_region_active"} & set(learner_step(agent)(0))
 
     def matrix_products(agent):
-        train = tf.function(agent.train).get_concrete_function(tensors(random_batch(agent, 4, seed=0)))
+        train = tf.function(agent.train, autograph=False).get_concrete_function(tensors(random_batch(agent, 4, seed=0)))
         graph = train.graph.as_graph_def()
         nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
         return sum(node.op == "MatMul" for node in nodes)

@@ -376,6 +376,6 @@ def test_eager_graph_and_xla_agree():
     x = {name: tf.constant(value) for name, value in data().items()}
     eager = acer_loss(**x, settings=SETTINGS)
     for jit_compile in (False, True):
-        compiled = tf.function(lambda x: acer_loss(**x, settings=SETTINGS), jit_compile=jit_compile)(x)
+        compiled = tf.function(lambda x: acer_loss(**x, settings=SETTINGS), jit_compile=jit_compile, autograph=False)(x)
         for a, b in zip(tf.nest.flatten(eager), tf.nest.flatten(compiled)):
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)

@@ -222,7 +222,7 @@ def test_the_update_finds_the_target_rate():
     discount_t = np.full((num_steps, 64), gamma, np.float32)
     target = alpha_update.contraction_target(discount_t, gamma=gamma, target_rate=target_rate)[:1]
 
-    @tf.function
+    @tf.function(autograph=False)
     def move(phi: tf.Tensor, log_rho_t: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         estimate = alpha_update.contraction_estimate(log_rho_t, discount_t, tf.sigmoid(phi), gamma=gamma)[:1]
         return step(phi, estimate, target, step_size=2.0, gamma=gamma), tf.reduce_mean(estimate)
@@ -320,5 +320,7 @@ def test_eager_graph_and_xla_agree(num_steps):
     phi = tf.constant(0.4)
     eager = everything(phi, **arguments)
     for jit_compile in (False, True):
-        for actual, x in zip(tf.function(everything, jit_compile=jit_compile)(phi, **arguments), eager):
+        for actual, x in zip(
+            tf.function(everything, jit_compile=jit_compile, autograph=False)(phi, **arguments), eager
+        ):
             np.testing.assert_allclose(actual, x, rtol=1e-4, atol=2e-3 if x is eager[2] else 1e-5)

@@ -201,7 +201,7 @@ class Exact:
         following, next_actions = self.states[1:], np.concatenate([self.actions[1:], self.actions[:1]])
         pi_a, mu_a = (p[following, next_actions].astype(np.float32) for p in (pi, mu))
 
-        @tf.function
+        @tf.function(autograph=False)
         def target(q: tf.Tensor) -> tf.Tensor:
             q_t = tf.gather(q, following)
             constants = (pi[following], mu[following], traces.log_ratio(pi_a, mu_a), self.is_boundary)
@@ -223,7 +223,7 @@ class Exact:
         for name, x in (("behaviour", mu[self.states]), ("r_t", self.rewards), ("discount_t", self.discounts)):
             rows[name] = tf.constant(x, tf.float32)
 
-        @tf.function
+        @tf.function(autograph=False)
         def step() -> None:
             with tf.GradientTape() as tape:
                 q = tf.gather(table, self.states)
@@ -339,7 +339,7 @@ def test_eager_graph_and_xla_agree(method: str) -> None:
 
     eager = total(tf.constant(ALPHA), **data)
     for compiled in (False, True):
-        graph = tf.function(total, jit_compile=compiled)(tf.constant(ALPHA), **data)
+        graph = tf.function(total, jit_compile=compiled, autograph=False)(tf.constant(ALPHA), **data)
         np.testing.assert_allclose(graph, eager, rtol=1e-4, atol=1e-5)
 
 

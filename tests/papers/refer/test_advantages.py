@@ -138,7 +138,7 @@ def test_eager_graph_and_xla_agree(form):
     arguments = [x.astype(np.float32) for x in (COEFFICIENTS[form], ACTION, MEAN, STD)]
     expected = advantage(form, *arguments)
     for jit_compile in (False, True):
-        compiled = tf.function(lambda *x: advantage(form, *x), jit_compile=jit_compile)
+        compiled = tf.function(lambda *x: advantage(form, *x), jit_compile=jit_compile, autograph=False)
         np.testing.assert_allclose(compiled(*arguments), expected, rtol=1e-4, atol=1e-6)
 
 

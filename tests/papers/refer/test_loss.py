@@ -311,7 +311,7 @@ def test_eager_graph_and_xla_agree():
     arguments = [x.astype(np.float32) for x in (ACTION, *POLICIES, V, COEFFICIENTS, Q_RET, V_TBC)]
     expected = function(*arguments)
     for jit_compile in (False, True):
-        compiled = tf.function(function, jit_compile=jit_compile)(*arguments)
+        compiled = tf.function(function, jit_compile=jit_compile, autograph=False)(*arguments)
         np.testing.assert_allclose(compiled, expected, rtol=1e-3, atol=1e-5)
 
 

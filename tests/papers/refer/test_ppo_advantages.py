@@ -38,7 +38,7 @@ def _double_loop(reward, value, next_value, last, terminated, discount, lambda_)
 @pytest.mark.parametrize("compiled", [False, True])
 def test_it_is_the_sum_over_the_rest_of_the_episode(compiled):
     stretch = _stretch()
-    function = tf.function(lambda: generalised_advantages(*stretch, GAMMA, LAMBDA), jit_compile=True)
+    function = tf.function(lambda: generalised_advantages(*stretch, GAMMA, LAMBDA), jit_compile=True, autograph=False)
     found = function() if compiled else generalised_advantages(*stretch, GAMMA, LAMBDA)
     np.testing.assert_allclose(found, _double_loop(*stretch, GAMMA, LAMBDA), rtol=1e-5, atol=1e-6)
 

@@ -154,5 +154,5 @@ def test_eager_graph_and_xla_agree(rule):
 
     expected = function(*arguments, tf.constant(BETA))
     for jit_compile in (False, True):
-        compiled = tf.function(function, jit_compile=jit_compile)(*arguments, tf.constant(BETA))
+        compiled = tf.function(function, jit_compile=jit_compile, autograph=False)(*arguments, tf.constant(BETA))
         np.testing.assert_allclose(compiled, expected, rtol=1e-6)
