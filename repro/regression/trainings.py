@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from repro.processes import end_with_parent
 from repro.regression.bands import TRIES, Band, Outlier, confirmed, judge
 from repro.regression.reference_runs import ReferenceRun
 
@@ -146,6 +147,7 @@ def train_all(
 
 
 def _start_process() -> None:
+    end_with_parent()
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # bands are of trainings without a GPU
     from repro import cli
 

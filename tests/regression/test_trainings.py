@@ -1,6 +1,7 @@
 """A short training gives the same measures again, and what is judged of it."""
 
 import math
+import signal
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ from repro.regression.measuring import summarize
 from repro.regression.reference_runs import RUNS
 from repro.regression.trainings import Training, judge_run, judge_tries, train
 from repro.training.trainer import Update
+from tests.support.forked_train import run_program
 
 RUN = next(run for run in RUNS if run.name == "impala_catch")
 SHORT = RUN._replace(fields={**RUN.fields, "num_env_steps": 6_400}, episodes=10)
@@ -98,3 +100,18 @@ def test_an_unknown_run_is_refused(flag):
     assert done.returncode == 2
     assert "there is no reference run" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_processes_end_with_the_one_that_began_them(tmp_path):
+    """By the signal that the system has for it."""
+    get_signal = 2  # prctl's PR_GET_PDEATHSIG
+    program = f"""
+import ctypes
+from repro.regression import trainings
+number = ctypes.c_int()
+trainings._start_process()
+ctypes.CDLL(None).prctl({get_signal}, ctypes.byref(number))
+print(number.value)
+"""
+    done = run_program(tmp_path, program)
+    assert (done.returncode, done.stdout) == (0, f"{signal.SIGTERM:d}\n"), done.stderr
