@@ -332,6 +332,7 @@ VARIANTS = [
         "weights_relay.remove_unused()",
         "pass",
         f"{TEST_RELAY}::test_what_killed_actors_left_is_removed_by_their_learner",
+        slow=True,
     ),
     Variant(
         "relay: a replay's learner leaves what its actors left",
@@ -339,6 +340,7 @@ VARIANTS = [
         "weights_relay.remove_unused()",
         "pass",
         f"{TEST_RELAY}::test_what_killed_actors_left_is_removed_by_their_learner",
+        slow=True,
     ),
     Variant(
         "learners: the loss is that of a share of the batch",

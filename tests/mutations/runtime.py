@@ -203,6 +203,7 @@ VARIANTS = [
         "shared = 0 if own_memory else self",
         "shared = self",
         f"{TEST_SCHEDULES}::test_a_worker_of_a3c_goes_on_from_weights_that_know_its_last_unroll",
+        slow=True,
     ),
     Variant(
         "A3C: weights are published when the worker has gone on",
@@ -211,6 +212,7 @@ VARIANTS = [
         "        self._source.release(batch)\n",
         "        self._source.release(batch)\n        __import__('time').sleep(0.01)\n        self._publish()\n",
         f"{TEST_SCHEDULES}::test_a_worker_of_a3c_goes_on_from_weights_that_know_its_last_unroll",
+        slow=True,
     ),
     Variant(
         "A3C: the gradient at the present weights",
@@ -247,6 +249,7 @@ VARIANTS = [
         "place.actor.on_episode = ended.append",
         "pass",
         f"{TEST_LOCKSTEP}::test_the_log_is_the_same_however_often_the_run_is_saved",
+        slow=True,
     ),
     Variant(
         "lockstep: games count when their round is played",
