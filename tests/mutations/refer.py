@@ -43,7 +43,6 @@ VARIANTS = [
         "finally:\n            playing.result()",
         "finally:\n            pass",
         f"{TEST_TRAINING}::test_gradient_steps_that_fail_leave_no_environment_that_is_stepped",
-        slow=True,
     ),
     Variant(
         "ReF-ER: a resume forgets which minibatches follow",

@@ -220,6 +220,7 @@ VARIANTS = [
         "    _assign(variables, values)\n    result",
         "    result",
         f"{TEST_SCHEDULES}::test_a3c_applies_the_gradient_at_a_worker_s_weights_to_the_present_ones",
+        slow=True,
     ),
     Variant(
         "A3C: the worker's weights stay",
@@ -227,6 +228,7 @@ VARIANTS = [
         "    _assign(variables, present)\n",
         "",
         f"{TEST_SCHEDULES}::test_a3c_applies_the_gradient_at_a_worker_s_weights_to_the_present_ones",
+        slow=True,
     ),
     Variant(
         "A2C: unrolls that are left are lost in a checkpoint",
@@ -257,6 +259,7 @@ VARIANTS = [
         "self._rounds.append(_Round(played, self._take_ended()))",
         "self._rounds.append(_Round(played, []))\n            [self._on_episode(x) for x in self._take_ended()]",
         f"{TEST_LOCKSTEP}::test_the_log_is_the_same_however_often_the_run_is_saved",
+        slow=True,
     ),
     Variant(
         "lockstep: games that wait are lost in a checkpoint",
