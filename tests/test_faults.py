@@ -14,10 +14,18 @@ import pytest
 
 from repro.training.run_directory import read_progress, read_settings
 from tests.support.commanded_run import LONG, CommandedRun
+from tests.support.forked_run import ForkedRun
 
 
 @pytest.fixture
 def run(tmp_path):
+    run = ForkedRun(tmp_path)
+    yield run
+    run.kill()
+
+
+@pytest.fixture
+def commanded_run(tmp_path):
     run = CommandedRun(tmp_path)
     yield run
     run.kill()
@@ -81,8 +89,9 @@ def test_a_hung_environment_in_lockstep_is_replaced_and_a_signal_still_ends_the_
     assert run.saved_updates >= read_progress(run.progress)[-1]["updates"]
 
 
-def test_a_learner_that_is_killed_costs_what_came_after_the_last_checkpoint(run):
-    """All learners start again; a signal to the chief ends them, and their actors."""
+def test_a_learner_that_is_killed_costs_what_came_after_the_last_checkpoint(commanded_run):
+    """All learners start again, the chief in its process; a signal to it ends them, and their actors."""
+    run = commanded_run
     learners = ("schedule=processes", "num_learners=2", "num_actors=2", "checkpoint_seconds=0")
     process = run.start(LONG, *(f"--config.runtime.{setting}" for setting in learners))
     run.wait(lambda: any((run.run_dir / "checkpoints").glob("checkpoint_*")), "the run saves nothing")

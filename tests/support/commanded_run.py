@@ -83,8 +83,7 @@ class CommandedRun:
 
     def start(self, *settings: str) -> subprocess.Popen:
         command = [*self._command, f"--run_dir={self.run_dir}", *self._agent, f"--config.env.task={TASK}", *settings]
-        with self.stderr.open("w") as file:
-            self._processes.append(subprocess.Popen(command, stderr=file, env=self._environment))
+        self._processes.append(self._open(command))
         return self._processes[-1]
 
     def kill(self) -> None:
@@ -120,6 +119,10 @@ class CommandedRun:
         """Brings the environment into a fault once the run has logged some rows."""
         self._wait_for_rows(rows)
         (self.folder / fault).touch()
+
+    def _open(self, command: Sequence[str]) -> subprocess.Popen:
+        with self.stderr.open("w") as file:
+            return subprocess.Popen(command, stderr=file, env=self._environment)
 
     def _wait_for_rows(self, rows: int) -> None:
         self.wait(lambda: self.rows >= rows, "the run logs nothing more")

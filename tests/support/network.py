@@ -146,16 +146,16 @@ def refusal() -> str | None:
 def _open_tap(name: str) -> int:
     """A device in a namespace, which the calling thread enters for a moment."""
     with open("/proc/thread-self/ns/net") as here, open(f"/run/netns/{name}") as there:  # noqa: PTH123
-        _enter(there.fileno())
+        enter(there.fileno())
         try:
             tap = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
             fcntl.ioctl(tap, TUNSETIFF, struct.pack("16sH22x", DEVICE.encode(), IFF_TAP | IFF_NO_PI))
         finally:
-            _enter(here.fileno())
+            enter(here.fileno())
     return tap
 
 
-def _enter(namespace: int) -> None:
+def enter(namespace: int) -> None:
     if _LIBC.setns(namespace, CLONE_NEWNET):
         raise OSError(ctypes.get_errno(), "setns")
 

@@ -1,0 +1,227 @@
+"""Modules run as forks of one process that has loaded TensorFlow, which saves each of them its seconds."""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from repro.acting import actor_processes
+from repro.acting.actor_processes import LocalLauncher
+from repro.papers.ctrace import experiment as ctrace_experiment
+from repro.training import on_policy_experiment
+from tests.support.network import enter
+
+AGAIN = 75
+"""Exit code of a first fork that replaces itself by the same command."""
+LONGEST_REQUEST = 2**17
+PR_SET_PDEATHSIG = 1
+"""Of Linux's header `prctl.h`: the signal that a process gets when its parent is gone."""
+
+
+class ForkedProcess:
+    """A module in a fork, as `LocalProcess` has a command.
+
+    Args:
+        replies: says which process it is, and then how it ended.
+        log: gets what it writes on the screen.
+    """
+
+    may_wait = False
+
+    def __init__(self, replies: io.TextIOBase, log: Path) -> None:
+        self._replies, self._log = replies, log
+        self._pid = int(replies.readline())
+
+    def wait(self) -> str:
+        with self._replies:
+            return f"it ended with code {self._replies.readline().strip()}; see {self._log}"
+
+    def kill(self) -> None:
+        self._send(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        self._send(signal.SIGTERM)
+
+    def _send(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self._pid, number)
+
+
+class Forks:
+    """Forks of this process. Each of them may ask for others, which outlive it."""
+
+    def __init__(self) -> None:
+        self._requests, self._asking = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._children: dict[int, tuple[int, int]] = {}  # what says that one has ended to its number and for replies
+
+    def start(
+        self,
+        module: str,
+        arguments: Sequence[str],
+        log: Path,
+        variables: Mapping[str, str] | None = None,
+        namespace: str | None = None,
+    ) -> ForkedProcess:
+        """Asks for a fork, as any of them does, in which a module runs.
+
+        Args:
+            module: with an `if __name__ == "__main__"`.
+            arguments: its flags.
+            log: gets what it writes on the screen.
+            variables: of its environment, in addition to those of who asks.
+            namespace: of its network; None for that of the process that is forked.
+        """
+        log.parent.mkdir(parents=True, exist_ok=True)
+        request = [module, list(arguments), {**os.environ, **(variables or {})}, namespace]
+        reading, writing = os.pipe()
+        with log.open("a") as output:
+            socket.send_fds(self._asking, [json.dumps(request).encode()], [output.fileno(), writing])
+        os.close(writing)
+        return ForkedProcess(os.fdopen(reading), log)
+
+    def run(self, first: Callable[[], None]) -> int:
+        """Forks a process, and others that it asks for, until it ends; returns its exit code.
+
+        It gets signals to end that come here, and does not outlive this process.
+        """
+        code = AGAIN
+        while code == AGAIN:
+            pid = _fork(lambda: (_end_with_parent(), first()))
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda number, _: os.kill(pid, number))  # noqa: B023
+            code = self._serve_until_end(pid)
+        return code
+
+    def _serve_until_end(self, first: int) -> int:
+        first_end = os.pidfd_open(first)
+        while True:
+            ready = select.select([self._requests, first_end, *self._children], [], [])[0]
+            for end in set(ready) & set(self._children):
+                pid, replies = self._children.pop(end)
+                with suppress(BrokenPipeError):  # nobody waits for it
+                    os.write(replies, f"{_exit_code(pid)}\n".encode())
+                os.close(end)
+                os.close(replies)
+            if first_end in ready:
+                os.close(first_end)
+                return _exit_code(first)
+            if self._requests in ready:
+                self._fork_as_asked()
+
+    def _fork_as_asked(self) -> None:
+        asked, (output, replies), _, _ = socket.recv_fds(self._requests, LONGEST_REQUEST, 2)
+        module, arguments, environment, namespace = json.loads(asked)
+
+        def run() -> None:
+            os.setsid()
+            os.dup2(output, 1)
+            os.dup2(output, 2)
+            for file in (output, replies, *self._children, *(replies for _, replies in self._children.values())):
+                os.close(file)
+            if namespace is not None:
+                with open(f"/run/netns/{namespace}") as there:  # noqa: PTH123
+                    enter(there.fileno())
+            replace_environment(environment)
+            sys.argv = [module, *arguments]
+            _rename([sys.executable, "-m", *sys.argv])
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+        pid = _fork(run)
+        os.write(replies, f"{pid}\n".encode())
+        os.close(output)
+        self._children[os.pidfd_open(pid)] = pid, replies
+
+
+FORKS = Forks()
+OWN_VARIABLE = "REPRO_TESTS_NAMESPACE"
+"""Has the name of the network of a fork, where it is not that of the process that is forked."""
+
+
+class ForkedLauncher(LocalLauncher):
+    """Starts `repro.actor` and `repro.learner` as forks, beside the process that starts them."""
+
+    def _start(self, module, flags, log, variables=None):
+        return self._fork(module, flags, log, variables, os.environ.get(OWN_VARIABLE))
+
+    def _fork(
+        self,
+        module: str,
+        flags: Mapping[str, Any],
+        log: str,
+        variables: Mapping[str, str] | None,
+        namespace: str | None,
+    ) -> ForkedProcess:
+        arguments = [f"--{name}={value}" for name, value in flags.items()]
+        own = {OWN_VARIABLE: namespace} if namespace else {}
+        return FORKS.start(module, arguments, self._logs / log, (variables or {}) | own, namespace)
+
+
+def train_as_forks(launcher: type[LocalLauncher], train: Callable[[], None]) -> None:
+    """Trains in a fork of this process, until it ends.
+
+    Args:
+        launcher: of the run.
+        train: the run, which may replace its process by another with the same command.
+    """
+    actor_processes.LocalLauncher = ForkedLauncher  # that of further learners
+    on_policy_experiment.LocalLauncher = ctrace_experiment.LocalLauncher = launcher
+
+    def first() -> None:
+        os.execv = lambda *_: os._exit(AGAIN)
+        train()
+
+    sys.exit(FORKS.run(first))
+
+
+def _fork(run: Callable[[], object]) -> int:
+    """Runs something in a fork, which ends with it; returns its number."""
+    if pid := os.fork():
+        return pid
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+    code = 1
+    try:
+        run()
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def replace_environment(environment: Mapping[str, str]) -> None:
+    """Gives this process other variables."""
+    os.environ.clear()
+    os.environ.update(environment)
+
+
+def _rename(command: Sequence[str]) -> None:
+    """Has the system show another command of this process, which may not be longer than its own."""
+    start, end = map(int, Path("/proc/self/stat").read_text().rpartition(")")[2].split()[45:47])
+    title = "\0".join(command).encode()
+    assert len(title) < end - start, title
+    ctypes.memmove(start, title.ljust(end - start, b"\0"), end - start)
+
+
+def _end_with_parent() -> None:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _exit_code(pid: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
