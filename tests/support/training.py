@@ -31,7 +31,7 @@ from repro.training.learner import Learner
 from repro.training.mixed_replay_trainer import MixedReplayTrainer
 from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.replay_trainer import ReplaySettings, ReplayTrainer
-from repro.training.trainer import EpisodeLog, RunSettings, Update
+from repro.training.trainer import EpisodeLog, RunSettings, Trainer, Update
 from tests.support.catch import Catch
 
 SETTINGS = VtraceLossSettings("vtrace", 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.01, 0.5, True)
@@ -162,6 +162,14 @@ def make_loop(
         return OnPolicyTrainer(*parts, at_acting_weights=schedule == "a3c"), episodes, agent
     replay = UnrollReplay(agent.collect_data_spec, UNROLL, capacity) if replay_settings.ratio else None
     return ReplayTrainer(*parts, replay, replay_settings, rng), episodes, agent
+
+
+def save_elsewhere(loop: Trainer, folder: Path) -> None:
+    """Saves a run, which goes on, where another can resume it."""
+    own = loop._run
+    loop._run = own._replace(checkpoints=folder)
+    loop.save()
+    loop._run = own
 
 
 def games_of(updates: Sequence[Update], episodes: EpisodeLog) -> list[object]:

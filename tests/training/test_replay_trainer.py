@@ -1,5 +1,6 @@
 """The loop with a replay: how often it learns from what, and that it resumes to the bit."""
 
+import functools
 import math
 
 import numpy as np
@@ -43,17 +44,23 @@ def test_replayed_batches_may_have_a_size_of_their_own(tmp_path):
     assert set(sizes) == {3}
 
 
+@pytest.fixture(scope="module")
+def updates_in_calls(tmp_path_factory):
+    """Makes a run of twelve updates with at most so many gradient steps in a call, once: what came of it."""
+
+    @functools.cache
+    def make(most):
+        settings = ReplaySettings(True, 3.0, steps_per_call=most) if most else ReplaySettings(True, 3.0)
+        loop, _, agent = make_loop(tmp_path_factory.mktemp("calls"), updates=12, replay_settings=settings)
+        return _finish(loop), agent, loop.summary()["gradient_steps"], loop._rng.random()
+
+    return make
+
+
 @pytest.mark.parametrize("most", [2, 5])
-def test_updates_in_one_call_are_the_same_updates(tmp_path, most):
+def test_updates_in_one_call_are_the_same_updates(updates_in_calls, most):
     """Also where there are fewer or more than a call takes; what is logged is of all of them."""
-    runs = []
-    for name, settings in {
-        "one": ReplaySettings(True, 3.0),
-        "several": ReplaySettings(True, 3.0, steps_per_call=most),
-    }.items():
-        loop, _, agent = make_loop(tmp_path / name, updates=12, replay_settings=settings)
-        runs.append((_finish(loop), agent, loop.summary()["gradient_steps"], loop._rng.random()))
-    (one, one_agent, *one_counts), (several, several_agent, *several_counts) = runs
+    (one, one_agent, *one_counts), (several, several_agent, *several_counts) = map(updates_in_calls, (None, most))
     assert one_counts == several_counts
     for a, b in zip(weights_of(one_agent), weights_of(several_agent), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
@@ -112,11 +119,14 @@ def test_the_number_of_replays_is_poissons(tmp_path):
     assert ((found - expected) ** 2 / expected).sum() < 22.5  # 6 degrees of freedom, 0.1 %; the seed is fixed
 
 
-def test_2n_updates_equal_n_stop_resume_n_bit_for_bit(tmp_path):
-    settings = ReplaySettings(True, 2.0)
-    whole, whole_episodes, whole_agent = make_loop(tmp_path / "whole", updates=24, replay_settings=settings)
+@pytest.fixture(scope="module")
+def whole_and_halves(tmp_path_factory):
+    """A run, and another that was stopped and resumed: of each its updates, games, agent and summary."""
+    folder = tmp_path_factory.mktemp("runs")
+    settings = {"updates": 24, "replay_settings": ReplaySettings(True, 3.0)}
+    whole, whole_episodes, whole_agent = make_loop(folder / "whole", **settings)
     updates = _finish(whole)
-    first, _, _ = make_loop(tmp_path / "halves", updates=24, replay_settings=settings)
+    first, _, _ = make_loop(folder / "halves", **settings)
     halves = []
     for update in first:
         halves.append(update)
@@ -124,12 +134,17 @@ def test_2n_updates_equal_n_stop_resume_n_bit_for_bit(tmp_path):
             first.save()
             break
     first.close()
-    second, episodes, second_agent = make_loop(tmp_path / "halves", updates=24, replay_settings=settings)
+    second, episodes, second_agent = make_loop(folder / "halves", **settings)
     assert second.updates == 12
     halves += _finish(second)
+    return (updates, whole_episodes, whole_agent, whole.summary()), (halves, episodes, second_agent, second.summary())
+
+
+def test_2n_updates_equal_n_stop_resume_n_bit_for_bit(whole_and_halves):
+    (updates, whole_episodes, whole_agent, whole), (halves, episodes, second_agent, second) = whole_and_halves
     for a, b in zip(weights_of(whole_agent), weights_of(second_agent), strict=True):
         np.testing.assert_array_equal(a, b)
-    assert whole.summary()["gradient_steps"] == second.summary()["gradient_steps"]
+    assert whole["gradient_steps"] == second["gradient_steps"]
     np.testing.assert_equal(games_of(halves, episodes), games_of(updates, whole_episodes))
 
 
@@ -147,19 +162,9 @@ def test_policy_lag_counts_gradient_steps_over_every_batch(tmp_path):
     assert loop.summary()["policy_lag"] == {"mean": pytest.approx(np.mean(waited)), "max": max(waited)}
 
 
-def test_policy_lag_survives_a_stop(tmp_path):
-    settings = ReplaySettings(True, 3.0)
-    whole, _, _ = make_loop(tmp_path / "whole", updates=12, lag=0, replay_settings=settings)
-    _finish(whole)
-    first, _, _ = make_loop(tmp_path / "halves", updates=12, lag=0, replay_settings=settings)
-    for update in first:
-        if update.updates == 6:
-            first.save()
-            break
-    first.close()
-    second, _, _ = make_loop(tmp_path / "halves", updates=12, lag=0, replay_settings=settings)
-    _finish(second)
-    assert second.summary()["policy_lag"] == whole.summary()["policy_lag"]
+def test_policy_lag_survives_a_stop(whole_and_halves):
+    (*_, whole), (*_, second) = whole_and_halves
+    assert second["policy_lag"] == whole["policy_lag"]
 
 
 def test_actors_may_run_freely(tmp_path):

@@ -13,7 +13,7 @@ from repro.training.checkpoint import CheckpointError
 from repro.training.learner import LearnerOutput
 from repro.training.sequence_trainer import FOLDER
 from tests.papers.ctrace.small import make_loop
-from tests.support.training import weights_of
+from tests.support.training import save_elsewhere, weights_of
 
 
 def logged_of(update):
@@ -56,36 +56,36 @@ def test_resumed_run_continues_with_its_replay(tmp_path):
 def test_2n_updates_equal_n_stop_resume_n_bit_for_bit(tmp_path, prioritised, publish_period):
     """Stopped between two publications, with games, sequences and priorities half-way; the replay is full by then."""
     settings = {"updates": 42, "prioritised": prioritised, "publish_period": publish_period, "capacity": 300}
-    found = []
-    for stop in (None, 22):
-        folder = tmp_path / str(stop)
-        loop, episodes, agent = make_loop(folder, **settings)
-        logged = []
-        for update in loop:
-            logged.append(logged_of(update))
-            if update.updates == stop:
-                loop.save()
-                break
-        if stop:
+    found, logged = [], []
+    loop, episodes, agent = make_loop(tmp_path / "whole", **settings)
+    for update in loop:
+        logged.append(logged_of(update))
+        if update.updates == 22:
             assert len(loop._replay) == 300
-            loop.close()
-            loop, episodes, agent = make_loop(folder, **settings)
-            assert loop.updates == stop
-            logged += [logged_of(update) for update in loop]
-        loop._replay.check_valid()
-        found.append((logged, episodes.get_state(), loop._replay.sample(100), weights_of(agent)))
-        loop.close()
-    assert len(found[0][0]) == 42
+            save_elsewhere(loop, tmp_path / "midway/checkpoints")
+    resumed, resumed_episodes, resumed_agent = make_loop(tmp_path / "midway", **settings)
+    assert resumed.updates == 22
+    resumed_logged = logged[:22] + [logged_of(update) for update in resumed]
+    for parts in (loop, logged, episodes, agent), (resumed, resumed_logged, resumed_episodes, resumed_agent):
+        run, log, games, learned = parts
+        run._replay.check_valid()
+        found.append((log, games.get_state(), run._replay.sample(100), weights_of(learned)))
+        run.close()
+    assert len(logged) == 42
     for a, b in zip(*map(tf.nest.flatten, found), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
 def test_another_seed_of_the_replay_is_another_run(tmp_path):
-    """So that the test above could fail; and two runs of one seed are the same."""
+    """So that the test above could fail; and two runs of one seed are the same, also where one is saved midway."""
     logs = []
     for i, replay_seed in enumerate((1, 1, 2)):
         loop, _, _ = make_loop(tmp_path / str(i), updates=15, replay_seed=replay_seed)
-        logs.append([logged_of(update) for update in loop])
+        logs.append([])
+        for update in loop:
+            logs[-1].append(logged_of(update))
+            if i == 1 and update.updates == 10:
+                save_elsewhere(loop, tmp_path / "midway")
         loop.close()
     np.testing.assert_array_equal(logs[0], logs[1])
     assert logs[0][-1][0] != logs[2][-1][0]

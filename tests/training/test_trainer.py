@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from repro.acting.supervision import ActorPoolError
 from repro.training.learner import Learner, NonFiniteLossError, RetracedError
-from tests.support.training import SETTINGS, games_of, make_loop, weights_of
+from tests.support.training import SETTINGS, games_of, make_loop, save_elsewhere, weights_of
 
 
 def finish(loop):
@@ -21,61 +23,69 @@ UNEVEN = {"num_actors": 3, "envs_per_actor": 6, "batch_size": 4}
 """Of nine groups of two environments in a round, four batches of two groups and a rest."""
 
 
-@pytest.mark.parametrize(
-    ("lag", "sizes", "stop"), [(0, {}, 12), (1, {}, 12), (2, {}, 12), (0, UNEVEN, 13), (1, UNEVEN, 13)]
-)
-def test_lockstep_2n_updates_equal_n_stop_resume_n_bit_for_bit(tmp_path, lag, sizes, stop):
-    whole, whole_episodes, whole_agent = make_loop(tmp_path / "whole", updates=24, lag=lag, **sizes)
-    updates = finish(whole)
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory):
+    """Makes a run of 24 updates of a lag and sizes, once: its updates, games, weights, and what it saved midway.
 
-    first, _, first_agent = make_loop(tmp_path / "halves", updates=24, lag=lag, **sizes)
-    halves = []
-    for update in first:
-        halves.append(update)
-        if update.updates == stop:
-            assert first.can_save
-            assert bool(first._source._learning) == bool(sizes)  # unrolls are left
-            first.save()
-            break
-    first.close()
-    second, episodes, second_agent = make_loop(tmp_path / "halves", updates=24, lag=lag, seed=0, **sizes)
+    These are the number of updates, the folder, and the weights at that time.
+    """
+
+    @functools.cache
+    def make(lag, uneven):
+        folder, sizes, stop = tmp_path_factory.mktemp("whole"), UNEVEN if uneven else {}, 12 + uneven
+        loop, episodes, agent = make_loop(folder / "own", updates=24, lag=lag, **sizes)
+        updates = []
+        for update in loop:
+            updates.append(update)
+            if update.updates == stop:
+                assert loop.can_save
+                assert bool(loop._source._learning) == uneven  # unrolls are left
+                save_elsewhere(loop, folder / "midway")
+                saved = weights_of(agent)
+        loop.close()
+        return updates, episodes, weights_of(agent), (stop, folder / "midway", saved)
+
+    return make
+
+
+@pytest.mark.parametrize(("lag", "uneven"), [(0, False), (1, False), (2, False), (0, True), (1, True)])
+def test_lockstep_2n_updates_equal_n_stop_resume_n_bit_for_bit(whole_run, lag, uneven):
+    updates, whole_episodes, weights, (stop, folder, saved) = whole_run(lag, uneven)
+    second, episodes, agent = make_loop(folder, updates=24, lag=lag, seed=0, **(UNEVEN if uneven else {}))
     assert second.updates == stop
-    restored = weights_of(second_agent)
-    assert len(restored) > 3 * len(second_agent.trainable_variables)  # with both slots of RMSProp
-    for a, b in zip(weights_of(first_agent), restored, strict=True):
+    restored = weights_of(agent)
+    assert len(restored) > 3 * len(agent.trainable_variables)  # with both slots of RMSProp
+    for a, b in zip(saved, restored, strict=True):
         np.testing.assert_array_equal(a, b)
-    halves += finish(second)
-
-    for a, b in zip(weights_of(whole_agent), weights_of(second_agent), strict=True):
+    halves = updates[:stop] + finish(second)
+    for a, b in zip(weights, weights_of(agent), strict=True):
         np.testing.assert_array_equal(a, b)
     np.testing.assert_equal(games_of(halves, episodes), games_of(updates, whole_episodes))
 
 
-def test_two_lockstep_runs_of_one_seed_log_the_same(tmp_path):
-    found = []
-    for name in ("first", "second"):
-        loop, episodes, agent = make_loop(tmp_path / name, updates=24)
-        updates = finish(loop)
-        found.append((games_of(updates, episodes), [u.scalars for u in updates], weights_of(agent)))
-    np.testing.assert_equal(*found)
+def test_two_lockstep_runs_of_one_seed_log_the_same(whole_run, tmp_path):
+    """Also where one of them is saved midway."""
+    loop, episodes, agent = make_loop(tmp_path, updates=24)
+    updates = finish(loop)
+    found = games_of(updates, episodes), [u.scalars for u in updates], weights_of(agent)
+    updates, episodes, weights, _ = whole_run(1, False)
+    np.testing.assert_equal(found, (games_of(updates, episodes), [u.scalars for u in updates], weights))
     assert len({update.mean_return for update in updates}) > 5
 
 
-def test_lockstep_depends_on_the_seed_and_on_the_lag(tmp_path):
-    results = []
-    for name, arguments in {"a": {}, "b": {"seed": 1}, "c": {"lag": 0}}.items():
-        loop, _, agent = make_loop(tmp_path / name, updates=6, **arguments)
-        finish(loop)
-        results.append(np.concatenate([w.ravel() for w in weights_of(agent)]))
+def test_lockstep_depends_on_the_seed_and_on_the_lag(whole_run, tmp_path):
+    loop, _, agent = make_loop(tmp_path, updates=24, seed=1)
+    finish(loop)
+    found = [whole_run(1, False)[2], weights_of(agent), whole_run(0, False)[2]]
+    results = [np.concatenate([w.ravel() for w in weights]) for weights in found]
     assert not np.array_equal(results[0], results[1])
     assert not np.array_equal(results[0], results[2])
 
 
 @pytest.mark.parametrize(("lag", "expected"), [(0, [0, 1, 0, 1]), (1, [0, 1, 2, 3]), (2, [0, 1, 2, 3, 4, 5])])
-def test_lockstep_lag_counts_updates_between_acting_and_learning(tmp_path, lag, expected):
+def test_lockstep_lag_counts_updates_between_acting_and_learning(whole_run, lag, expected):
     # Two actors of 8 environments make two batches of 8 a round, so one round is two updates.
-    loop, _, _ = make_loop(tmp_path, updates=12, lag=lag)
-    lags = [update.lag for update in finish(loop)]
+    lags = [update.lag for update in whole_run(lag, False)[0]]
     assert lags[: len(expected)] == expected
     assert lags[-2:] == [2 * lag, 2 * lag + 1]
 

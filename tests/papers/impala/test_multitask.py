@@ -29,6 +29,7 @@ from repro.training import evaluation
 from repro.training.evaluation import configs_by_task
 from repro.training.experiment import TrainedPolicy
 from repro.training.run_directory import RunDirectory
+from tests.support.training import save_elsewhere
 
 UPDATES = 8
 
@@ -48,14 +49,13 @@ def build(config, folder):
     return find_experiment(config).build_trainer(3, RunDirectory(folder, config.to_dict(), 3), print)
 
 
-def train(trainer, last=UPDATES):
-    """Trains to an update, saves and closes; returns what each update gave."""
+def train(trainer, midway=None):
+    """Trains and closes, and returns what each update gave; a folder gets what is saved after half of them."""
     updates = []
     for update in trainer:
         updates.append(update)
-        if update.updates == last:
-            break
-    trainer.save()
+        if midway and update.updates == UPDATES // 2:
+            save_elsewhere(trainer, midway)
     trainer.close()
     return updates
 
@@ -66,12 +66,10 @@ def weights(trainer):
 
 def test_a_run_that_was_interrupted_is_the_same_to_the_bit_and_logs_each_game(tmp_path):
     whole = build(small_config(), tmp_path / "whole")
-    updates = train(whole)
+    updates = train(whole, midway=tmp_path / "halves/checkpoints")
     assert whole.complete
     assert whole.frames == whole.total_updates * 256 == 2 * small_config().num_env_frames
 
-    first = build(small_config(), tmp_path / "halves")
-    train(first, last=UPDATES // 2)
     second = build(small_config(), tmp_path / "halves")
     assert second.updates == UPDATES // 2
     rest = train(second)
