@@ -115,9 +115,13 @@ def _seeds(fields):
     return set(map(int, named.split(","))) if named else set(range(1, int(fields["SEEDS"]) + 1))
 
 
-def test_every_row_s_command_names_what_is_there():
-    groups = group_records(records.read_all(records.ROOT / "results")[0])
-    found = {text for row in rows.make_rows(groups) if row.command for text in row.command.split(" && ")}
+@pytest.fixture(scope="module")
+def committed_rows():
+    return tuple(rows.make_rows(group_records(records.read_all(records.ROOT / "results")[0])))
+
+
+def test_every_row_s_command_names_what_is_there(committed_rows):
+    found = {text for row in committed_rows if row.command for text in row.command.split(" && ")}
     assert len(found) > 100
     for text in found:
         paper, fields = _fields(text)
@@ -134,14 +138,12 @@ def test_every_row_s_command_names_what_is_there():
         assert min(_seeds(fields)) > 0
 
 
-def test_every_row_that_is_not_run_has_a_command():
-    groups = group_records(records.read_all(records.ROOT / "results")[0])
-    assert [row for row in rows.make_rows(groups) if row.finding == "not run" and row.command is None] == []
+def test_every_row_that_is_not_run_has_a_command(committed_rows):
+    assert [row for row in committed_rows if row.finding == "not run" and row.command is None] == []
 
 
-def test_every_answered_row_has_the_command_of_its_runs():
-    groups = group_records(records.read_all(records.ROOT / "results")[0])
-    for row in rows.make_rows(groups):
+def test_every_answered_row_has_the_command_of_its_runs(committed_rows):
+    for row in committed_rows:
         if row.seeds and row.statistic is None:
             seeds = [_seeds(_fields(text)[1]) for text in row.command.split(" && ")]
             assert min(map(len, seeds)) >= len(row.seeds), row

@@ -670,8 +670,7 @@ VARIANTS = [
         CONTINUOUS_CONFIG,
         '"trust_a3c": {"loss": {"method": "a3c"}, **ON_POLICY}',
         '"trust_a3c": {"loss": {"method": "a3c"}}',
-        f"{TEST_EXPERIMENT}::test_control_agents_learn_from_what_the_paper_says",
-        slow=True,
+        f"{TEST_EXPERIMENT}::test_names_of_control_agents_say_what_they_learn_from",
     ),
     Variant(
         "continuous ACER: learns from what is new, too",

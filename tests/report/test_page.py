@@ -85,6 +85,11 @@ def folder(results, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def rows(results):
+    return make_rows(group_records(records.read_all(results)[0]))
+
+
+@pytest.fixture(scope="module")
 def text(folder):
     return (folder / "index.html").read_text()
 
@@ -153,8 +158,7 @@ def test_figures_are_loaded_late_and_keep_their_place(folder, outline):
         assert (int(image["width"]), int(image["height"])) == pytest.approx((width, height), abs=0.5)
 
 
-def test_csv_has_the_rows_of_the_page(folder, results):
-    rows = make_rows(group_records(records.read_all(results)[0]))
+def test_csv_has_the_rows_of_the_page(folder, rows):
     with (folder / "rows.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
     assert list(lines[0]) == list(downloads.COLUMNS)
@@ -167,8 +171,7 @@ def test_csv_has_the_rows_of_the_page(folder, results):
     assert {line["ours"] for line in lines if line["verdict"] == "not run"} == {""}
 
 
-def test_every_row_is_on_the_page(results, outline):
-    rows = make_rows(group_records(records.read_all(results)[0]))
+def test_every_row_is_on_the_page(rows, outline):
     assert len([row for row in outline.of("tr") if "data-verdict" in row]) == len(rows)
     assert len(rows) == PRINTED + 1  # the agent of our own
 
@@ -315,10 +318,8 @@ def test_report_is_the_same_bytes_each_time(results, tmp_path, folder):
     assert [name for name in files if (tmp_path / name).read_bytes() != (folder / name).read_bytes()] == []
 
 
-def test_summary_has_the_rows_of_the_page(results, tmp_path):
-    page.write_report(tmp_path, results)
-    summary = (tmp_path / "summary.md").read_text()
-    rows = make_rows(group_records(records.read_all(results)[0]))
+def test_summary_has_the_rows_of_the_page(folder, rows):
+    summary = (folder / "summary.md").read_text()
     assert sum(summary.count(f"\n| {tables.PAPERS[paper]}") for paper in published.papers()) == len(rows)
     assert COUNTS in summary
     first = next(line for line in summary.splitlines() if line.startswith("| IMPALA"))

@@ -77,10 +77,9 @@ def test_the_average_policy_follows_the_updated_weights():
     expected = values(network)
     for a, b in zip(values(average), expected, strict=True):
         np.testing.assert_array_equal(a, b)
-    step = learner_step(agent)
     for i in range(3):
         before = values(network)
-        step(i)
+        agent.train(tensors(random_batch(agent, 4, seed=i)))
         expected = [0.9 * a + 0.1 * b for a, b in zip(expected, values(network))]
         for a, b, c in zip(values(average), expected, before):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
@@ -91,7 +90,7 @@ def test_the_average_policy_follows_the_updated_weights():
 def test_without_a_trust_region_there_is_no_average_network():
     agent = make_agent(trust_region=False)
     assert len(make_agent().variables) == len(agent.variables) + len(agent._network.variables)
-    assert not {"kl", "trust_region_active"} & set(learner_step(agent)(0))
+    assert not {"kl", "trust_region_active"} & set(agent.train(tensors(random_batch(agent, 4, seed=0))).extra)
 
     def matrix_products(agent):
         train = tf.function(agent.train, autograph=False).get_concrete_function(tensors(random_batch(agent, 4, seed=0)))
@@ -109,9 +108,8 @@ def test_the_trust_region_changes_the_update():
     results = []
     for trust_region in (False, True):
         agent = make_agent(trust_region=trust_region, settings=SETTINGS._replace(delta=0.01))
-        step = learner_step(agent)
         for i in range(2):
-            step(i)
+            agent.train(tensors(random_batch(agent, 4, seed=i)))
         results.append(values(agent._network.variables))
     assert max(np.abs(a - b).max() for a, b in zip(*results)) > 1e-4
 
@@ -161,12 +159,12 @@ def acted_elsewhere(agent):
     return tuple(tf.constant(v.numpy() + 0.1 * rng.normal(size=v.shape), v.dtype) for v in agent.acting_variables)
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_an_on_policy_step_at_the_present_weights_is_an_off_policy_one(jit_compile):
+def test_an_on_policy_step_at_the_present_weights_is_an_off_policy_one():
+    """In a graph; the tests around this one compare XLA's updates of both kinds with a graph's."""
     batch, results = random_batch(make_agent(seed=1), 4, 0), []
     for on_policy in (False, True):
         agent = make_agent(seed=1)
-        learner = Learner(agent, tf.distribute.get_strategy(), jit_compile)
+        learner = Learner(agent, tf.distribute.get_strategy())
         acting = [tuple(v.read_value() for v in agent.acting_variables)] if on_policy else []
         learner = learner.with_train(agent.train_on_policy) if on_policy else learner
         learner.step(learner.to_device(batch), *acting)
@@ -194,13 +192,13 @@ def test_graph_and_xla_make_the_same_on_policy_update():
 
 def test_a_checkpoint_continues_bit_for_bit(tmp_path):
     agent = make_agent(seed=1)
-    step = learner_step(agent)
-    step(0)
+    first, second = (tensors(random_batch(agent, 4, seed)) for seed in range(2))
+    agent.train(first)
     path = tf.train.Checkpoint(agent=agent).write(str(tmp_path / "checkpoint"))
-    step(1)
+    agent.train(second)
     other = make_agent(seed=2)
     tf.train.Checkpoint(agent=other).read(path).assert_consumed()
-    learner_step(other)(1)
+    other.train(second)
     for a, b in zip(values(agent.variables), values(other.variables), strict=True):
         np.testing.assert_array_equal(a, b)
 

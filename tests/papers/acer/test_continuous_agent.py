@@ -198,11 +198,11 @@ def test_the_gradient_is_clipped():
     assert moves[1] < 1e-5 < moves[0]
 
 
-@pytest.mark.parametrize("method", ["a3c", "trust_tis"])
-def test_graph_and_xla_make_the_same_updates(method):
+def test_graph_and_xla_make_the_same_updates():
+    """A3C has another loss alone, which `test_baselines.py` compares."""
     results = []
     for jit_compile in (False, True):
-        agent = make_agent(method, seed=1)
+        agent = make_agent("trust_tis", seed=1)
         step = learner_step(agent, jit_compile)
         step(0)
         step(1)

@@ -19,7 +19,11 @@ METHODS = ("double_dqn", "n_step", "retrace", "c_trace")
 
 
 def step(agent, batch, weights=None):
-    return Learner(agent, tf.distribute.get_strategy()).step(batch, weights)
+    """An eager update: its scalars, and what has a value for each sequence."""
+    loss, extra = agent.train(tf.nest.map_structure(tf.constant, batch), weights)
+    values = {name: value.numpy() for name, value in ({"loss": loss} | extra).items()}
+    per_sequence = {name: value for name, value in values.items() if value.ndim}
+    return {name: float(value) for name, value in values.items() if name not in per_sequence}, per_sequence
 
 
 def snapshot(variables):

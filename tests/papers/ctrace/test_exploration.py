@@ -58,12 +58,12 @@ def test_the_first_frames_are_played_uniformly_at_random(scale):
         assert float(exploration.epsilon) == pytest.approx(expected)
 
 
-def stored_epsilons(folder):
-    """Those of mu in all batches of a short run whose learning begins after 400 of its 1200 frames."""
+def stored_epsilons(folder, num_frames):
+    """Those of mu in all batches of a short run whose learning begins after 400 frames."""
     config = dqn.get_config("smoke")
-    config.agent, config.num_env_frames = "double_dqn", 1200
+    config.agent, config.num_env_frames = "double_dqn", num_frames
     config.replay.first_frames = 400
-    config.exploration.frames = 400
+    config.exploration.frames = 240
     config.runtime.compile = "graph"
     run = RunDirectory(folder, plain_config(config), 1)
     loop, found = find_experiment(config).build_trainer(1, run, print), []
@@ -84,7 +84,7 @@ def stored_epsilons(folder):
 
 
 def test_the_behaviour_stored_is_the_policy_that_played(tmp_path, monkeypatch):
-    found = stored_epsilons(tmp_path / "run")
+    found = stored_epsilons(tmp_path / "run", 800)
     assert (found[0] == 1.0).all()
     assert np.unique(found[-1]).size > 10  # the steps of as many epsilons
     assert np.min(found) == pytest.approx(0.1)
@@ -95,4 +95,4 @@ def test_the_behaviour_stored_is_the_policy_that_played(tmp_path, monkeypatch):
 
     monkeypatch.setattr(DqnExperiment, "make_exploration", from_the_start)
     tf.keras.backend.clear_session()
-    assert np.min(stored_epsilons(tmp_path / "wrong")[0]) < 0.5
+    assert np.min(stored_epsilons(tmp_path / "wrong", 440)[0]) < 0.5
