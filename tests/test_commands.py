@@ -506,7 +506,8 @@ def test_a_second_process_on_a_run_is_refused(tmp_path):
 
 def test_stop_resume_evaluate_export(tmp_path):
     run_dir = tmp_path / "run"
-    arguments = [CONFIG, "--config.num_env_frames=40000", f"--run_dir={run_dir}", "--seed=3"]
+    fields = ("--config.num_env_frames=40000", "--config.env.max_frames=2000", *SMALL)
+    arguments = [CONFIG, *fields, f"--run_dir={run_dir}", "--seed=3"]
     first = subprocess.Popen([sys.executable, "-m", "repro.train", *arguments], stderr=subprocess.PIPE, text=True)
     began = first.stderr.readline()
     assert began == f"Training impala_shallow on pong, seed 3, for 40,000 frames in {run_dir}, from the beginning.\n"

@@ -16,6 +16,7 @@ from repro.launch.ray_workers import BEGUN, STOP, RayPool
 from repro.launch.recorded_job import Stopped
 from repro.training.run_directory import CHECKPOINTS, newest_checkpoint
 from tests.launch.test_member import make_piece
+from tests.support.ray_cluster import AS_OTHERS
 
 
 class RayError(Exception):
@@ -171,7 +172,8 @@ def short_folder():
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray, an optional extra, is not installed.")
 def test_ray_itself_trains_a_piece_names_one_that_fails_and_stops(tmp_path, short_folder, monkeypatch):
     """Its processes train a real member; the folder of another is a file."""
-    monkeypatch.setenv("RAY_TMPDIR", short_folder)
+    for name, value in {"RAY_TMPDIR": short_folder, **AS_OTHERS}.items():
+        monkeypatch.setenv(name, value)
     piece = make_piece(tmp_path / "member_3")._replace(member=3)
     (tmp_path / "member_4").touch()
     with RayPool("local", tmp_path, 1) as pool:

@@ -61,6 +61,36 @@ def run_program(folder: Path, program: str, *arguments: str) -> subprocess.Compl
     return _fork(folder, Path.cwd(), _run_program, program, arguments)
 
 
+class ForkedCall:
+    """A call in a fork, as `LocalProcess` has a command.
+
+    Args:
+        function: is called there.
+        arguments: of it.
+        log: gets what it writes on the screen.
+    """
+
+    may_wait = False
+
+    def __init__(self, function: Callable[..., object], arguments: Sequence[object], log: Path) -> None:
+        self._log = log
+        log.parent.mkdir(parents=True, exist_ok=True)
+        self._process = FORKING.Process(target=_call, args=(function, arguments, log))
+        self._process.start()
+        self.kill, self.terminate = self._process.kill, self._process.terminate
+
+    def wait(self) -> str:
+        self._process.join()
+        return f"it ended with code {self._process.exitcode}; see {self._log}"
+
+
+def _call(function: Callable[..., object], arguments: Sequence[object], log: Path) -> None:
+    with log.open("a") as output:
+        for number in (1, 2):
+            os.dup2(output.fileno(), number)
+    function(*arguments)
+
+
 def _fork(
     folder: Path, cwd: Path, run: Callable[[str], None], what: str, arguments: Sequence[str]
 ) -> subprocess.CompletedProcess[str]:

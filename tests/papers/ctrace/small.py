@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from tf_agents.trajectories import time_step as ts
 
 from repro.acting.actor import Actor
 from repro.acting.actor_pool import ActorPool, LocalActorPool
-from repro.acting.actor_processes import ActorProcesses, LocalProcess
+from repro.acting.actor_processes import ActorProcesses
 from repro.acting.batches import GroupSizes
 from repro.acting.lockstep_source import LockstepSource
 from repro.acting.machines import own_machine
@@ -38,6 +37,7 @@ from repro.training.learner import Learner
 from repro.training.sequence_trainer import Replay, ReplayTrainingConfig, SequenceTrainer
 from repro.training.trainer import EpisodeLog, RunSettings
 from tests.support.catch import Catch
+from tests.support.forked_train import ForkedCall
 from tests.support.training import dense_torso
 
 GAMMA, N, STEPS, BURN_IN, ENVIRONMENTS = 0.9, 3, 5, 2, 4
@@ -197,10 +197,9 @@ def make_loop(
         weights = RemoteWeights(variables)
         replay = SequenceReplay(spec, settings, folder / "saving", make_tables(variables, waiting_unrolls=ACTORS))
 
-        def launch(index: int, start: int, address: str) -> LocalProcess:
+        def launch(index: int, start: int, address: str) -> ForkedCall:
             own = (address, index, start, steps_per_update, period, initial_n, folder / f"played_{index}_{start}")
-            command = [sys.executable, "-m", "tests.papers.ctrace.catch_actor", *map(str, own)]
-            return LocalProcess(command, watched.logs / f"actor_{index}.txt")
+            return ForkedCall(play_catch, own, watched.logs / f"actor_{index}.txt")
 
         launch.home = None
         actors = ActorProcesses(launch, ACTORS, watched)
