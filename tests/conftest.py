@@ -9,9 +9,12 @@ from repro import cli
 cli.quiet()
 gc.disable()  # until all is imported: it would go through that again and again, see `cli.load_tensorflow`
 
-WAITING = (
-    ("test_machines.py", "test_kill_and_resume.py", "launch/test_campaign.py", "launch/test_ray_workers.py"),
-    ("test_ray_machines.py", "test_faults.py", "test_soak.py"),
+WAITING = tuple(
+    tuple(Path(__file__).parent / name for name in names)
+    for names in (
+        ("test_machines.py", "test_kill_and_resume.py", "launch/test_campaign.py", "launch/test_ray_workers.py"),
+        ("test_ray_machines.py", "test_faults.py", "test_soak.py"),
+    )
 )
 """Their tests wait for other processes most of the time. Two workers have them from the start, while others compute: at
 the end, or one after another, they would wait alone."""
@@ -19,12 +22,12 @@ the end, or one after another, they would wait alone."""
 
 def pytest_collection_modifyitems(items):
     """Has a worker begin with each group: at first each worker has an equal part of all tests, in their order."""
-    groups = [{Path(__file__).parent / name for name in names} for names in WAITING]
-    first, second = ([item for item in items if item.path in group] for group in groups)
-    others = [item for item in items if item.path not in groups[0] | groups[1]]
+    first, second = ([item for item in items if item.path in files] for files in WAITING)
+    others = [item for item in items if item.path not in WAITING[0] + WAITING[1]]
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    middle = max(0, len(items) // workers * (workers // 2) - len(first))
-    items[:] = first + others[:middle] + second + others[middle:]
+    part, rest = divmod(len(items), workers)
+    middle = workers // 2 * part + max(0, workers // 2 + rest - workers) - len(first)  # the last `rest` have one more
+    items[:] = first + others[: max(0, middle)] + second + others[max(0, middle) :]
 
 
 def pytest_collection_finish():

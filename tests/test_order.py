@@ -1,14 +1,23 @@
-"""Tests that wait for other processes come before all others."""
+"""Tests that wait for other processes come before all others, in two groups with which two workers begin."""
 
 from types import SimpleNamespace
 
+import pytest
+
 from tests.conftest import WAITING, pytest_collection_modifyitems
 
+FOLDER = WAITING[0][0].parent
+OTHERS = [FOLDER / "ops/test_traces.py", FOLDER / "test_files.py", FOLDER / "test_layers.py"]
 
-def test_those_that_wait_are_there_and_come_first():
-    assert all(path.is_file() for path in WAITING)
-    folder = WAITING[0].parent
-    paths = [folder / "ops/test_traces.py", WAITING[1], folder / "test_files.py", WAITING[0]]
-    items = [SimpleNamespace(path=path) for path in paths]
+
+@pytest.mark.parametrize(("workers", "starts"), [("1", (0, 1)), ("4", (0, 3))])
+def test_those_that_wait_are_there_and_a_worker_begins_with_each_group(workers, starts, monkeypatch):
+    """Of seven tests the four workers have 1, 2, 2 and 2."""
+    assert all(path.is_file() for files in WAITING for path in files)
+    first, second = WAITING[0][0], WAITING[1][0]
+    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", workers)
+    items = [SimpleNamespace(path=path) for path in (*OTHERS, second, *OTHERS[:2], first)]
     pytest_collection_modifyitems(items)
-    assert [item.path for item in items] == [paths[1], paths[3], paths[0], paths[2]]
+    paths = [item.path for item in items]
+    assert (paths.index(first), paths.index(second)) == starts
+    assert [path for path in paths if path not in (first, second)] == [*OTHERS, *OTHERS[:2]]

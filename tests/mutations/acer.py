@@ -601,7 +601,7 @@ VARIANTS = [
         CONTINUOUS_AGENT,
         "            if trust_region\n",
         '            if trust_region and method != "a3c"\n',
-        f"{TEST_CONTINUOUS_LEARNING}::test_trust_a3c_learns_more_slowly",
+        f"{TEST_CONTINUOUS_LEARNING}::test_a3c_learns_it_and_trust_a3c_more_slowly",
         slow=True,
     ),
     Variant(

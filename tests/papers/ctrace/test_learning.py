@@ -25,7 +25,7 @@ def scores(folder, method, updates, until, prioritised=False):
 
 @pytest.mark.parametrize("prioritised", [False, True])
 def test_learns_catch(tmp_path, prioritised):
-    games = scores(tmp_path, "c_trace", 500, lambda mean: mean > 0.6, prioritised)
+    games = scores(tmp_path, "c_trace", 500, lambda mean: mean > 0.7, prioritised)
     assert games[:50].mean() < -0.3  # random play catches one ball in five
     assert games[-200:].mean() > 0.6  # one action in ten is random
 
@@ -33,4 +33,5 @@ def test_learns_catch(tmp_path, prioritised):
 def test_with_the_sign_of_rewards_reversed_it_gets_worse_than_random(tmp_path, monkeypatch):
     dqn_loss = agent_module.dqn_loss
     monkeypatch.setattr(agent_module, "dqn_loss", lambda r_t, **data: dqn_loss(r_t=-r_t, **data))
-    assert scores(tmp_path, "c_trace", 400, lambda mean: mean < -0.7)[-200:].mean() < -0.7
+    # Random play has -0.6 in the mean; of so many looks at 200 of its games none finds less than -0.85.
+    assert scores(tmp_path, "c_trace", 400, lambda mean: mean < -0.85)[-200:].mean() < -0.7
