@@ -46,8 +46,9 @@ def test_a_run_goes_on_after_an_error_of_its_environment(run):
     assert run.totals["actor_restarts"] == 1
 
 
-def test_an_environment_that_always_fails_and_one_that_hangs(run):
+def test_an_environment_that_always_fails_and_one_that_hangs(commanded_run):
     """The run is saved and ends; it goes on with another checkpoint interval, hangs, and is saved again."""
+    run = commanded_run
     process = run.start(LONG, RARELY)
     run.cause("raise")
     code, stderr = run.end(process)
@@ -76,7 +77,8 @@ def test_an_environment_that_always_fails_and_one_that_hangs(run):
     assert read_settings(run.run_dir)["config"]["runtime"]["checkpoint_seconds"] == 90000
 
 
-def test_a_hung_environment_in_lockstep_is_replaced_and_a_signal_still_ends_the_run(run):
+def test_a_hung_environment_in_lockstep_is_replaced_and_a_signal_still_ends_the_run(commanded_run):
+    run = commanded_run
     process = run.start(LONG, RARELY, "--config.runtime.schedule=lockstep", "--config.runtime.silent_seconds=8")
     run.cause("hang_once")
     run.wait_for("Actor 0 was restarted (restart 1 of this process): no unroll for 8 seconds.")

@@ -104,7 +104,7 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
     if config.scale == "smoke":  # half a minute: proves the path
         config.num_env_frames = 18_000  # the first games end
         config.network.torso = "shallow"
-        config.replay.frames = 20_000
+        config.replay.frames = 10_000
         config.env.max_frames = 4_000
         config.runtime.envs_per_actor = 4
         config.runtime.checkpoint_seconds = 5.0

@@ -15,7 +15,10 @@ from tests.support.forks import ForkedLauncher, replace_environment, train_as_fo
 
 
 class ForkedRun(CommandedRun):
-    """A run as `repro.train` makes it, where one that starts again is another fork."""
+    """A run as `repro.train` makes it, where one that starts again is another fork.
+
+    Nothing of Python's own end is in it, as waiting for threads: a test of what hangs there has a `CommandedRun`.
+    """
 
     def _open(self, command: Sequence[str]) -> _Started:
         return _Started(command[3:], self.stderr, self._environment)

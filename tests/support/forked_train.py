@@ -75,7 +75,7 @@ class ForkedCall:
     def __init__(self, function: Callable[..., object], arguments: Sequence[object], log: Path) -> None:
         self._log = log
         log.parent.mkdir(parents=True, exist_ok=True)
-        self._process = FORKING.Process(target=_call, args=(function, arguments, log))
+        self._process = FORKING.Process(target=_call, args=(function, arguments, log), daemon=True)
         self._process.start()
         self.kill, self.terminate = self._process.kill, self._process.terminate
 
