@@ -15,7 +15,7 @@ from repro.training.run_directory import read_progress
 from tests.support import waiting
 from tests.support.faulty_environments import FOLDER_VARIABLE, TASK
 
-SECONDS = 120.0
+SECONDS = 240.0
 """Longest wait, for a machine that is busy."""
 LONG = "--config.num_env_steps=4000000"
 IMPALA = ("--config=paper_configs/impala/gymnasium.py:smoke",)

@@ -75,7 +75,8 @@ def test_the_difference_of_the_weights_is_theirs():
 
 
 def test_the_alphas_are_those_of_the_configuration():
-    swapped = smoke(alphas_printed=((0.5, 0.5),), alphas_proved=((1.0, 0.0),))
+    swapped = theorems_config.get_config("smoke")
+    swapped.update({"alphas_printed": ((0.5, 0.5),), "alphas_proved": ((1.0, 0.0),)})
     found = values(theorems, swapped)
     assert found["contraction"] < 1
     assert found["contraction_proved"] > 1.5
