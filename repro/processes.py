@@ -8,6 +8,6 @@ PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)  # loaded before a fork, after which it could not be
 
 
-def end_with_parent() -> None:
-    """Lets this process get SIGTERM, so that it saves and ends, when the one that began it is killed."""
-    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+def end_with_parent(number: int = signal.SIGTERM) -> None:
+    """Lets this process get a signal when the one that began it is killed: SIGTERM, so that it saves and ends."""
+    _LIBC.prctl(PR_SET_PDEATHSIG, number)

@@ -20,14 +20,13 @@ from typing import Any
 from repro.acting import actor_processes
 from repro.acting.actor_processes import LocalLauncher
 from repro.papers.ctrace import experiment as ctrace_experiment
+from repro.processes import end_with_parent
 from repro.training import on_policy_experiment
 from tests.support.network import enter
 
 AGAIN = 75
 """Exit code of a first fork that replaces itself by the same command."""
 LONGEST_REQUEST = 2**17
-PR_SET_PDEATHSIG = 1
-"""Of Linux's header `prctl.h`: the signal that a process gets when its parent is gone."""
 
 
 class ForkedProcess:
@@ -98,9 +97,9 @@ class Forks:
         """
         code = AGAIN
         while code == AGAIN:
-            pid = _fork(lambda: (_end_with_parent(), first()))
+            pid = _fork(lambda: (end_with_parent(signal.SIGKILL), first()))
             for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda number, _: os.kill(pid, number))  # noqa: B023
+                signal.signal(number, lambda number, _, pid=pid: os.kill(pid, number))
             code = self._serve_until_end(pid)
         return code
 
@@ -131,7 +130,7 @@ class Forks:
             for file in (output, replies, *self._children, *(replies for _, replies in self._children.values())):
                 os.close(file)
             if namespace is not None:
-                with open(f"/run/netns/{namespace}") as there:  # noqa: PTH123
+                with Path("/run/netns", namespace).open() as there:
                     enter(there.fileno())
             replace_environment(environment)
             sys.argv = [module, *arguments]
@@ -217,10 +216,6 @@ def _rename(command: Sequence[str]) -> None:
     title = "\0".join(command).encode()
     assert len(title) < end - start, title
     ctypes.memmove(start, title.ljust(end - start, b"\0"), end - start)
-
-
-def _end_with_parent() -> None:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _exit_code(pid: int) -> int:
