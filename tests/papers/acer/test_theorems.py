@@ -13,15 +13,11 @@ from repro.ops import q_targets
 from repro.papers.acer import loss, theorems
 from repro.tabular import mdps, operators, paths
 from repro.tabular.operators import Method
-from tests.support.theorems import BROKEN, check_records, values
+from tests.support.theorems import BROKEN, check_records, shorten, values
 
 
 def smoke(**changes):
-    """Two problems, and paths of two steps: endless trajectories have the same operator by these as by three."""
-    config = theorems_config.get_config("smoke")
-    config.evaluation.episodes = 2
-    config.update({"num_steps": 2} | changes)
-    return config
+    return shorten(theorems_config.get_config("smoke"), **changes)
 
 
 def test_its_records_have_the_papers_statements(tmp_path):

@@ -10,17 +10,13 @@ from repro.ops import q_targets, v_targets
 from repro.papers.stac import theorems
 from repro.tabular import mdps
 from repro.tabular.vtrace import Weights
-from tests.support.theorems import BROKEN, check_records, values
+from tests.support.theorems import BROKEN, check_records, shorten, values
 
 ZEROS = ("fixed_point", "alpha_1", "alpha_0")
 
 
 def smoke(**changes):
-    """Two problems, and paths of two steps: endless trajectories have the same operator by these as by three."""
-    config = theorems_config.get_config("smoke")
-    config.evaluation.episodes = 2
-    config.update({"num_steps": 2} | changes)
-    return config
+    return shorten(theorems_config.get_config("smoke"), **changes)
 
 
 def test_its_records_have_the_statements_but_those_of_the_printed_condition(tmp_path):
