@@ -568,6 +568,8 @@ def main() -> None:
         names = [name for name in CASES if name.startswith(f"{arguments.paper}.")]
     if unknown := sorted({*names} - {*CASES}):
         parser.error(f"there is no behaviour {', '.join(unknown)}; there are {', '.join(CASES)}")
+    if arguments.check and (missing := [name for name in names if not _stored(name)]):
+        parser.error(f"{missing[0]} has no golden values: python -m tests.golden --add")
     cli.load_tensorflow()
     from repro.training import devices
 

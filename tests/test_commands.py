@@ -27,7 +27,7 @@ SMALL = ("--config.runtime.num_actors=1", "--config.runtime.envs_per_actor=4")
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True, timeout=300)
+    return subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True, timeout=600)
 
 
 @pytest.mark.parametrize(

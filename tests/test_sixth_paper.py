@@ -33,7 +33,7 @@ def tree(tmp_path_factory):
 
 def run(tree, *command):
     environment = os.environ | {"PYTHONPATH": str(tree)}
-    return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=600, check=False)
 
 
 def test_a_toy_paper_runs_from_training_to_the_page(tree):

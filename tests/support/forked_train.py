@@ -23,6 +23,8 @@ for name in ("repro.training.on_policy_experiment", "repro.report.page", "scipy.
 FORKING = multiprocessing.get_context("forkserver")
 """Makes processes with `run_train` as their target."""
 FORKING.set_forkserver_preload([__name__])  # and no command: their flags have the same names
+SECONDS = 600.0
+"""How long a command may take."""
 HOURS = (5.0, -7.0, 11.0, 0.0)
 """By which the machine's clock is wrong, from look to look."""
 
@@ -96,10 +98,11 @@ def _fork(
 ) -> subprocess.CompletedProcess[str]:
     process = FORKING.Process(target=_run, args=(folder, cwd, run, what, arguments))
     process.start()
-    process.join(300)
+    process.join(SECONDS)
     if process.exitcode is None:  # or the tests would wait for it at their end
         process.kill()
         process.join()
+        raise subprocess.TimeoutExpired([what, *arguments], SECONDS)
     printed = [(folder / name).read_text() for name in ("stdout.txt", "stderr.txt")]
     return subprocess.CompletedProcess([what, *arguments], process.exitcode, *printed)
 
