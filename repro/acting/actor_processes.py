@@ -23,15 +23,16 @@ QUICK_SECONDS = 20.0
 START_SECONDS = 60.0
 """An actor has at least so long for its first report: it loads TensorFlow and traces its policy."""
 KEY_VARIABLE = "REPRO_LEARNERS_KEY"
-"""Environment variable of a learner's process, by which it proves that it belongs to the run."""
+"""Environment variable of a learner's or a replay's process, by which it proves that it belongs to the run."""
 JOIN_SECONDS = 8.0
 """Longest wait for processes that were told to end, before they are killed, and then again."""
 
 
 class ActorProcess(Protocol):
-    """A process in which an actor or an evaluator plays, or a learner learns, wherever it is.
+    """A process in which an actor or an evaluator plays, a learner learns or a replay is, wherever that is.
 
-    may_wait: whether it may have to wait for a free core, so that silence before its first report means nothing.
+    may_wait: whether it may have to wait for a free core or for memory, so that silence before its first report means
+        nothing.
     """
 
     may_wait: bool
@@ -77,7 +78,7 @@ class LocalProcess:
 
 
 class Launcher(Protocol):
-    """What starts actors, learners and an evaluator, here or elsewhere.
+    """What starts actors, learners, an evaluator and a replay, here or elsewhere.
 
     Attributes:
         home: address of this machine as those of the actors reach it; None: they are on this machine alone.
@@ -100,9 +101,12 @@ class Launcher(Protocol):
     def start_evaluator(self, address: str) -> ActorProcess:
         """Starts an evaluator, given the server's address here."""
 
+    def start_replay(self, start: int, address: str, key: str) -> ActorProcess:
+        """Starts a replay, given how often it was started before, and where it connects to here with which key."""
+
 
 class LocalLauncher:
-    """Starts `repro.actor`, which also evaluates, and `repro.learner` on this machine.
+    """Starts `repro.actor`, which also evaluates or has the replay, and `repro.learner` on this machine.
 
     Args:
         run_dir: of the run, whose settings they read.
@@ -127,6 +131,10 @@ class LocalLauncher:
     def start_evaluator(self, address: str) -> LocalProcess:
         flags = {"run_dir": self._run_dir, "address": address, "evaluates": True}
         return self._start("repro.actor", flags, "evaluator.txt")
+
+    def start_replay(self, start: int, address: str, key: str) -> LocalProcess:
+        flags = {"run_dir": self._run_dir, "address": address, "start": start, "stores": True}
+        return self._start("repro.actor", flags, "replay.txt", {KEY_VARIABLE: key})
 
     def _start(
         self, module: str, flags: Mapping[str, Any], log: str, variables: Mapping[str, str] | None = None

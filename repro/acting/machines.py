@@ -43,15 +43,18 @@ def with_own_machine(machines: Set[int], home: str | None) -> np.ndarray:
     return np.array(sorted(machines | own), np.int64)
 
 
-def describe_totals(home: str | None, states: Sequence[Mapping[str, Any]], games: int, unrolls: int) -> dict[str, Any]:
+def describe_totals(
+    home: str | None, states: Sequence[Mapping[str, Any]], games: int, unrolls: int, sequences: int = 0
+) -> dict[str, Any]:
     """Totals of the whole run: `lost`, where something was, and `machines`, where there can have been several.
 
     Args:
         home: see `with_own_machine`.
         states: of all learners, whose `machines` are what that returned.
-        games, unrolls: that were lost.
+        games, unrolls, sequences: that were lost, the last from a replay.
     """
-    lost = {"lost": {"games": games, "unrolls": unrolls}} if unrolls else {}
+    counts = {"games": games, "unrolls": unrolls} | ({"sequences": sequences} if sequences else {})
+    lost = {"lost": counts} if unrolls or sequences else {}
     if home is None:
         return lost
     return {"machines": len({int(machine) for state in states for machine in state["machines"]}), **lost}

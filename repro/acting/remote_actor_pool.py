@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from repro.acting import weights_relay
 from repro.acting.actor_processes import ActorProcesses
@@ -13,9 +13,30 @@ from repro.acting.machines import describe_totals, with_own_machine
 from repro.acting.remote import PlayedUnroll, RemoteWeights, Reports
 from repro.acting.rollout import Episode
 from repro.acting.supervision import Interrupted
-from repro.replay.sequences import SequenceReplay
 
 POLL_SECONDS = 0.02
+
+
+class ServedReplay(Protocol):
+    """A replay that actors in processes fill, and the learner's server.
+
+    address: of the learner's server. serves: whether actors can write to it now. restarts: of the replay alone, in the
+    whole run. lost: sequences that it lost.
+    """
+
+    @property
+    def address(self) -> str: ...
+    @property
+    def serves(self) -> bool: ...
+    @property
+    def restarts(self) -> int: ...
+    @property
+    def lost(self) -> int: ...
+    def look(self) -> None:
+        """Watches it; raises ActorPoolError where it cannot go on."""
+
+    def interrupt(self) -> None:
+        """Ends a wait for samples, from another thread."""
 
 
 class RemoteActorPool:
@@ -39,7 +60,7 @@ class RemoteActorPool:
 
     def __init__(
         self,
-        replay: SequenceReplay,
+        replay: ServedReplay,
         weights: RemoteWeights,
         actors: ActorProcesses,
         envs_per_actor: int,
@@ -77,7 +98,9 @@ class RemoteActorPool:
         taken: list[PlayedUnroll] = []
         while True:
             self.check()
-            self._actors.look()
+            self._replay.look()
+            if self._replay.serves:  # actors wait for it
+                self._actors.look()
             if self._evaluator is not None:
                 self._evaluator.look()
             taken += self._take(frames)
@@ -94,6 +117,7 @@ class RemoteActorPool:
 
     def interrupt(self) -> None:
         self._interrupted.set()
+        self._replay.interrupt()
 
     def check(self) -> None:
         self._actors.check()
@@ -104,14 +128,18 @@ class RemoteActorPool:
     def totals(self) -> dict[str, Any]:
         """See `describe_totals`; of the unrolls that actors had begun when they ended, one a game is counted."""
         games = self._envs_per_actor * self._actors.broken_off
-        return describe_totals(self._actors.launcher.home, [self.get_state()], games, unrolls=games)
+        lost, restarts = self._replay.lost, self._replay.restarts
+        totals = describe_totals(self._actors.launcher.home, [self.get_state()], games, games, lost)
+        return totals | ({"replay_restarts": restarts} if restarts else {})
 
     def get_state(self) -> dict[str, Any]:
         machines = with_own_machine(self._machines, self._actors.launcher.home)
-        return {"frames": self._frames, "actors": self._actors.get_state(), "machines": machines}
+        actors = self._actors.get_state()
+        return {"frames": self._frames, "version": self._version, "actors": actors, "machines": machines}
 
     def set_state(self, state: dict[str, Any]) -> None:
         self._frames = state["frames"]
+        self._version = state.get("version", 0.0)
         self._machines = {int(machine) for machine in state["machines"]}
         self._actors.set_state(state["actors"])
 

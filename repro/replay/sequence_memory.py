@@ -180,6 +180,9 @@ class SequenceMemory:
             weights = priorities[here].astype(np.float64) ** exponent
             self._weights.set(numbers[here] % self.settings.capacity, weights)
 
+    def keep(self, folder: Path) -> None:
+        """Nothing: it is in this process, and is not started again."""
+
     def save(self, folder: Path) -> None:
         """Writes no files; everything is in `get_state`."""
 

@@ -136,6 +136,18 @@ class RemoteActing(Protocol):
 
 
 @runtime_checkable
+class RemoteStoring(Protocol):
+    """An experiment whose replay can be in a process of its own, where `runtime.replay_gb` is above 0."""
+
+    def run_remote_replay(self, start: int, address: str, key: str) -> NoReturn:
+        """Has the replay until the learner is gone.
+
+        Args:
+            start, address, key: see `Launcher.start_replay`.
+        """
+
+
+@runtime_checkable
 class SynchronousLearning(Protocol):
     """An experiment that several processes can learn together, `runtime.num_learners` of them."""
 

@@ -10,6 +10,14 @@ RELAY = "repro/acting/weights_relay.py"
 RAY = "repro/launch/ray_actors.py"
 JOIN = "repro/launch/ray_cluster.py"
 STALENESS = "repro/evidence/staleness.py"
+REMOTE_REPLAY = "repro/training/remote_replay.py"
+REPLAY_KEEPER = "repro/acting/replay_keeper.py"
+SEQUENCES = "repro/replay/sequences.py"
+REMOTE_POOL = "repro/acting/remote_actor_pool.py"
+REPLAY_PROCESS = "repro/acting/replay_process.py"
+PORT_RELAY = "repro/acting/relay.py"
+TEST_REMOTE_REPLAY = "tests/training/test_remote_replay.py"
+TEST_PORT_RELAY = "tests/acting/test_relay.py"
 TEST = "tests/acting/test_remote_source.py"
 TEST_REMOTE = "tests/acting/test_remote.py"
 TEST_RELAY = "tests/acting/test_weights_relay.py"
@@ -720,16 +728,9 @@ VARIANTS = [
         f"{TEST_EVALUATOR_PROCESS}::test_the_newest_weights_of_every_hundredth_are_taken_once_and_come_back_with_their_updates",
     ),
     Variant(
-        "a replay on Reverb cannot be read without an evaluator",
-        "repro/papers/ctrace/experiment.py",
-        "self.num_actors) + evaluator_process.make_tables(variables)",
-        "self.num_actors) + (evaluator_process.make_tables(variables) if evaluator else [])",
-        "tests/training/test_evaluator_setup.py::test_a_run_with_a_replay_on_reverb_goes_on_with_and_without_evaluator",
-    ),
-    Variant(
         "evaluator: the same weights are played with again",
         EVALUATOR_PROCESS,
-        "        max_times_sampled=1,\n",
+        "            max_times_sampled=1,\n",
         "",
         f"{TEST_EVALUATOR_PROCESS}::test_the_newest_weights_of_every_hundredth_are_taken_once_and_come_back_with_their_updates",
     ),
@@ -833,5 +834,117 @@ VARIANTS = [
         'self._begin("evaluate", CORES, 0, self._reached(address))',
         'self._begin("evaluate", CORES, 0, address)',
         f"{TEST_RAY}::test_an_evaluator_is_a_task_of_one_core_that_reaches_the_learner_by_its_address",
+    ),
+    Variant(
+        "replay: what a checkpoint has counts as lost",
+        REPLAY_KEEPER,
+        "lost = before.num_written - before.num_kept",
+        "lost = before.num_written",
+        f"{TEST_REMOTE_REPLAY}::test_another_process_begins_with_what_the_last_checkpoint_has",
+    ),
+    Variant(
+        "replay: what was last held before a save is less than what was saved",
+        REPLAY_KEEPER,
+        "store.num_written = max(store.num_written, message.number)",
+        "store.num_written = message.number if message.kind == Kind.HOLDS else store.num_written",
+        f"{TEST_REMOTE_REPLAY}::test_a_process_that_is_killed_right_after_a_save_has_lost_nothing",
+    ),
+    Variant(
+        "replay: a process that ended in a save has not failed",
+        REPLAY_KEEPER,
+        "store.start == start and store.state == _State.SERVES",
+        "store.start == start and store.state != _State.RESTORES",
+        f"{TEST_REMOTE_REPLAY}::test_a_replay_that_cannot_work_ends_the_run",
+    ),
+    Variant(
+        "replay: a process that ended at its start has not failed",
+        REPLAY_KEEPER,
+        "store.start == start and store.state == _State.SERVES",
+        "store.start == start and store.state != _State.SAVES",
+        f"{TEST_REMOTE_REPLAY}::test_a_replay_that_cannot_work_ends_the_run",
+    ),
+    Variant(
+        "replay: one that was replaced is taken for the newest",
+        REPLAY_KEEPER,
+        "if begin.number != self._process.start_number or self._stop.is_set():",
+        "if self._stop.is_set():",
+        f"{TEST_REMOTE_REPLAY}::test_who_does_not_know_the_key_or_was_replaced_is_no_process",
+    ),
+    Variant(
+        "replay: one that reads what it was sent hangs",
+        REPLAY_KEEPER,
+        "self._seen[0] += patience",
+        "pass",
+        f"{TEST_REMOTE_REPLAY}::test_a_process_that_hangs_is_replaced_but_may_read_what_it_was_sent",
+    ),
+    Variant(
+        "replay: part of a file stays in a checkpoint",
+        REPLAY_KEEPER,
+        "            shutil.rmtree(folder, ignore_errors=True)  # its process has ended",
+        "            pass",
+        f"{TEST_REMOTE_REPLAY}::test_what_a_process_sent_that_ended_in_a_save_is_no_part_of_the_checkpoint",
+    ),
+    Variant(
+        "replay: a signal is not heard while samples are waited for",
+        REMOTE_REPLAY,
+        "                raise Interrupted",
+        "                pass",
+        f"{TEST_REMOTE_REPLAY}::test_a_signal_during_a_restart_ends_the_wait_for_samples",
+    ),
+    Variant(
+        "replay: a run cannot go on without the evaluator that it had",
+        SEQUENCES,
+        "            tables += saved_replay.make_tables(dropped)",
+        "            pass",
+        f"{TEST_EVALUATOR_SETUP}::test_a_run_with_a_replay_on_reverb_goes_on_with_an_evaluator_and_without_the_one_that_it_had",
+    ),
+    Variant(
+        "replay: a run keeps the tables of what it has no more",
+        SEQUENCES,
+        "            self._client.reset(name)",
+        "            pass",
+        "tests/replay/test_sequences.py::test_tables_that_are_no_more_are_dropped_from_what_was_saved",
+    ),
+    Variant(
+        "replay: actors that wait for it hang",
+        REMOTE_POOL,
+        "            if self._replay.serves:  # actors wait for it",
+        "            if True:",
+        "tests/acting/test_remote_actor_pool.py::test_actors_are_not_silent_while_they_wait_for_a_replay",
+    ),
+    Variant(
+        "replay: no memory is set aside for it",
+        RAY,
+        "key, memory=self._replay_bytes)",
+        "key)",
+        f"{TEST_RAY}::test_a_replay_is_a_task_for_which_memory_is_set_aside",
+    ),
+    Variant(
+        "replay: it waits for a core that actors have who wait for it",
+        RAY,
+        'self._begin("store", 0, 0,',
+        'self._begin("store", CORES, 0,',
+        f"{TEST_RAY}::test_a_replay_is_a_task_for_which_memory_is_set_aside",
+    ),
+    Variant(
+        "relay: who comes too early is not kept waiting",
+        PORT_RELAY,
+        "    writer.write(EMPTY_SETTINGS)",
+        "    return",
+        f"{TEST_PORT_RELAY}::test_a_call_of_reverb_s_waits_without_work_and_ends_once_there_is_a_server",
+    ),
+    Variant(
+        "relay: connections outlive their server",
+        PORT_RELAY,
+        "            connection.cancel()",
+        "            pass",
+        f"{TEST_PORT_RELAY}::test_connections_to_a_server_that_is_gone_end_and_the_next_lead_to_another_one",
+    ),
+    Variant(
+        "replay: folders of processes that go on are removed",
+        REPLAY_PROCESS,
+        "fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)",
+        "pass",
+        "tests/acting/test_replay_link.py::test_a_folder_is_removed_once_its_process_has_ended",
     ),
 ]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
+from typing import NoReturn
 
 import numpy as np
 import reverb
 import tensorflow as tf
 from tf_agents.trajectories import Trajectory
 
-from repro.acting import evaluator_process
 from repro.acting.actor import Actor
 from repro.acting.actor_pool import ActorPool, LocalActorPool
 from repro.acting.actor_processes import ActorProcesses, Launcher, LocalLauncher
@@ -20,11 +20,13 @@ from repro.acting.lockstep_source import LockstepSource
 from repro.acting.machines import own_machine
 from repro.acting.remote import PulledWeights, RemoteWeights, Reporter, make_tables
 from repro.acting.remote_actor import begin, run_actor
-from repro.acting.remote_actor_pool import RemoteActorPool
+from repro.acting.remote_actor_pool import RemoteActorPool, ServedReplay
+from repro.acting.replay_link import find_address
+from repro.acting.replay_process import run_replay
 from repro.acting.supervision import Supervision, make_actors
 from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import WeightsPublisher
-from repro.config import check_schedule, frames_per_step
+from repro.config import PROCESSES, check_schedule, frames_per_step
 from repro.environments.batched import BatchedEnvironment
 from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy
 from repro.networks.q_network import QNetwork
@@ -43,6 +45,7 @@ from repro.training.evaluation import describe_games
 from repro.training.evaluator_setup import make_evaluator
 from repro.training.experiment import Warn
 from repro.training.learner import Learner
+from repro.training.remote_replay import RemoteReplay
 from repro.training.run_directory import RunDirectory
 from repro.training.seeds import make_run_seeds
 from repro.training.sequence_trainer import Replay, ReplayTrainingConfig, SequenceTrainer
@@ -121,6 +124,22 @@ class SequenceExperiment(ActorExperiment):
         return InitialPriority(n, loss.discount, loss.rescaling, replay.priority_of_max, replay.burn_in)
 
     @property
+    def has_remote_replay(self) -> bool:
+        """Whether the replay is in a process of its own.
+
+        Raises:
+            ValueError: it cannot be.
+        """
+        runtime = self.config.runtime
+        size = runtime.get("replay_gb", 0.0)
+        if not 0 <= size < np.inf or (size and runtime.schedule != PROCESSES):
+            raise ValueError(
+                f"runtime.replay_gb={size:g}: choose 0, or with runtime.schedule={PROCESSES} or --cluster what the "
+                "process of the replay needs."
+            )
+        return size > 0
+
+    @property
     def frames_per_update(self) -> int:
         """Environment frames that all actors play between two gradient steps."""
         steps = self.num_actors * self.envs_per_actor * self.config.learner.steps_per_update
@@ -161,6 +180,7 @@ class SequenceExperiment(ActorExperiment):
         if self.sequence_settings.capacity < 1:
             raise ValueError(f"replay.{self.CAPACITY}={config.replay[self.CAPACITY]} hold no sequence: choose more.")
         check_schedule(config, self.SCHEDULES)
+        is_remote = self.has_remote_replay
         devices.check_compute_dtype(config, warn)
         environment = self.make_actor_environment(0, 0)  # shows the specs
         strategy = devices.make_strategy()
@@ -175,7 +195,16 @@ class SequenceExperiment(ActorExperiment):
         else:
             launcher = launch or LocalLauncher(run.path, run.actors)
             evaluator = make_evaluator(config, launcher, agent, watched)
-            pool, weights, replay = self._remote_pool(run, agent, episodes, watched, launcher, evaluator)
+            tables = evaluator.make_tables() if evaluator else []
+            tables += make_tables(agent.collect_policy.variables(), waiting_unrolls=self.num_actors)
+            served: SequenceReplay | RemoteReplay
+            if is_remote:
+                served = RemoteReplay(launcher, agent.collect_data_spec, tables, watched)
+            else:
+                parts = (agent.collect_data_spec, self.sequence_settings, run.path / WORKING, tables, launcher.port)
+                served = SequenceReplay(*parts)
+            pool, weights = self._remote_pool(served, agent, episodes, watched, launcher, evaluator)
+            replay = served
         return SequenceTrainer(
             learner,
             pool,
@@ -194,10 +223,18 @@ class SequenceExperiment(ActorExperiment):
         environment = self.make_actor_environment(index, environment_seed, start)
         policy = self.make_local_policy(environment, self.make_exploration()[index].epsilon)
         reporter = Reporter(reverb.Client(address), index, own_machine(address))
+        replay = find_address(address) if self.has_remote_replay else address
         steps = self.config.learner.steps_per_update
         actor = Actor(environment, policy, PulledWeights(address), steps, action_seed, reporter.append)
         settings = self.sequence_settings
-        run_actor(actor, policy.trajectory_spec, settings, self.initial_priority, reporter, address, steps)
+        run_actor(actor, policy.trajectory_spec, settings, self.initial_priority, reporter, replay, steps)
+
+    def run_remote_replay(self, start: int, address: str, key: str) -> NoReturn:
+        """See `RemoteStoring`."""
+        environment = self.make_actor_environment(0, 0)  # shows the specs
+        spec = self.make_local_policy(environment, 0.0).trajectory_spec
+        environment.close()
+        run_replay(lambda working: SequenceReplay(spec, self.sequence_settings, working), start, address, key)
 
     def _local_pool(
         self, seed: int, agent: CtraceAgent, episodes: EpisodeLog, watched: Supervision
@@ -260,21 +297,16 @@ class SequenceExperiment(ActorExperiment):
 
     def _remote_pool(
         self,
-        run: RunDirectory,
+        replay: ServedReplay,
         agent: CtraceAgent,
         episodes: EpisodeLog,
         watched: Supervision,
         launcher: Launcher,
         evaluator: Evaluator | None,
-    ) -> tuple[ActorPool, WeightsPublisher, Replay]:
+    ) -> tuple[ActorPool, WeightsPublisher]:
         """Actors in processes of their own; as many unrolls as there are actors may wait for the learner."""
-        variables = agent.collect_policy.variables()
-        weights = RemoteWeights(variables)
-        # A checkpoint has all tables, and can be read where none of them is missing: a run may go on without evaluator.
-        tables = make_tables(variables, waiting_unrolls=self.num_actors) + evaluator_process.make_tables(variables)
-        spec, working = agent.collect_data_spec, run.path / WORKING
-        replay = SequenceReplay(spec, self.sequence_settings, working, tables, launcher.port)
+        weights = RemoteWeights(agent.collect_policy.variables())
         actors = ActorProcesses(launcher, self.num_actors, watched)
         envs, per_step = self.envs_per_actor, frames_per_step(self.config)
         pool = RemoteActorPool(replay, weights, actors, envs, episodes.append, per_step, evaluator)
-        return pool, weights, replay
+        return pool, weights
