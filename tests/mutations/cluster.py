@@ -30,6 +30,7 @@ TRAIN = "repro/train.py"
 TEST_GROUP = "tests/training/test_learner_group.py"
 TEST_LEARNERS = "tests/training/test_synchronous_learners.py"
 FILES = "repro/launch/run_files.py"
+LOCKS = "repro/files.py"
 MACHINE = "repro/launch/machine_run.py"
 JOB = "repro/launch/cluster_job.py"
 RAY_RUNS = "repro/launch/ray_runs.py"
@@ -233,7 +234,7 @@ VARIANTS = [
         "relay: the file is written in place",
         RELAY,
         "os.replace(partial, self._folder / WEIGHTS)",
-        "shutil.copyfile(partial, self._folder / WEIGHTS)",
+        "(self._folder / WEIGHTS).write_bytes(partial.read_bytes())",
         f"{TEST_RELAY}::test_weights_that_were_read_stay_as_they_are",
     ),
     Variant(
@@ -308,14 +309,14 @@ VARIANTS = [
     ),
     Variant(
         "relay: a folder may be one that others write to",
-        RELAY,
+        LOCKS,
         "status.st_uid != os.geteuid() or status.st_mode & 0o077",
         "status.st_uid != os.geteuid()",
         f"{TEST_RELAY}::test_a_folder_that_is_not_this_users_alone_is_not_used",
     ),
     Variant(
         "relay: a folder is removed that actors have",
-        RELAY,
+        LOCKS,
         "if try_flock(directory, fcntl.LOCK_EX) and os.path",
         "if os.path",
         f"{TEST_RELAY}::test_what_killed_actors_left_is_removed_by_the_next_one_of_any_learner",
