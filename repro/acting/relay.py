@@ -22,10 +22,10 @@ class Relay:
     there is a server: Reverb's writers and samplers connect again by themselves, other calls raise RuntimeError.
 
     Args:
-        host: address that it listens on.
+        host: address that it listens on, of one family: each would have another port.
 
     Attributes:
-        address: that it listens on, with the port.
+        port: that it listens on.
     """
 
     def __init__(self, host: str) -> None:
@@ -33,7 +33,7 @@ class Relay:
         self._target: tuple[str, int] | None = None
         self._connections: set[asyncio.Task] = set()
         self._server = self._loop.run_until_complete(asyncio.start_server(self._connect, host, 0))
-        self.address = f"{host}:{self._server.sockets[0].getsockname()[1]}"
+        self.port: int = self._server.sockets[0].getsockname()[1]
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="relay")
         self._thread.start()
 

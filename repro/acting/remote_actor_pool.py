@@ -11,6 +11,7 @@ from repro.acting.actor_processes import ActorProcesses
 from repro.acting.evaluator_process import Evaluator
 from repro.acting.machines import describe_totals, with_own_machine
 from repro.acting.remote import PlayedUnroll, RemoteWeights, Reports
+from repro.acting.replay_keeper import ReplayKeeper
 from repro.acting.rollout import Episode
 from repro.acting.supervision import Interrupted
 
@@ -18,25 +19,17 @@ POLL_SECONDS = 0.02
 
 
 class ServedReplay(Protocol):
-    """A replay that actors in processes fill, and the learner's server.
+    """A replay that actors in processes fill.
 
-    address: of the learner's server. serves: whether actors can write to it now. restarts: of the replay alone, in the
-    whole run. lost: sequences that it lost.
+    address: of the learner's server. restarts: of the replay alone, in the whole run. lost: sequences that it lost.
     """
 
     @property
     def address(self) -> str: ...
     @property
-    def serves(self) -> bool: ...
-    @property
     def restarts(self) -> int: ...
     @property
     def lost(self) -> int: ...
-    def look(self) -> None:
-        """Watches it; raises ActorPoolError where it cannot go on."""
-
-    def interrupt(self) -> None:
-        """Ends a wait for samples, from another thread."""
 
 
 class RemoteActorPool:
@@ -54,6 +47,7 @@ class RemoteActorPool:
         on_episode: called with every finished game.
         frames_per_step: units of the budget in a step of an environment.
         evaluator: beside training, if there is one.
+        keeper: of the replay, if that is in a process of its own.
     """
 
     can_save = True
@@ -67,8 +61,10 @@ class RemoteActorPool:
         on_episode: Callable[[Episode], None],
         frames_per_step: int,
         evaluator: Evaluator | None = None,
+        keeper: ReplayKeeper | None = None,
     ) -> None:
         self._evaluator = evaluator
+        self._keeper = keeper
         self._replay = replay
         self._weights = weights
         self._actors = actors
@@ -98,9 +94,12 @@ class RemoteActorPool:
         taken: list[PlayedUnroll] = []
         while True:
             self.check()
-            self._replay.look()
-            if self._replay.serves:  # actors wait for it
+            if self._keeper is not None:
+                self._keeper.look()
+            if self._keeper is None or self._keeper.answers:
                 self._actors.look()
+            else:
+                self._actors.excuse()  # they wait for it
             if self._evaluator is not None:
                 self._evaluator.look()
             taken += self._take(frames)
@@ -117,7 +116,8 @@ class RemoteActorPool:
 
     def interrupt(self) -> None:
         self._interrupted.set()
-        self._replay.interrupt()
+        if self._keeper is not None:
+            self._keeper.interrupt()
 
     def check(self) -> None:
         self._actors.check()

@@ -53,10 +53,11 @@ class Role:
         devices.configure_actor()
         run_evaluator(find_experiment, ml_collections.ConfigDict(config), seed, address)
 
-    def store(self, config: dict[str, Any], seed: int, start: int, address: str, key: str) -> None:
-        """Has the replay."""
+    def store(self, config: dict[str, Any], seed: int, address: str, key: str) -> None:
+        """Serves the replay."""
         del seed
         cli.quiet()
+        from repro.acting.replay_process import make_folder
         from repro.papers import find_experiment
         from repro.training import devices
         from repro.training.experiment import RemoteStoring
@@ -64,7 +65,7 @@ class Role:
         experiment = find_experiment(ml_collections.ConfigDict(config))
         assert isinstance(experiment, RemoteStoring)
         devices.configure_actor()
-        experiment.run_remote_replay(start, address, key)
+        experiment.run_remote_replay(make_folder(), address, key)
 
     def learn(self, config: dict[str, Any], seed: int, learner: int, address: str, key: str) -> None:
         """Learns with the chief, with actors on the cluster."""
@@ -155,9 +156,9 @@ class RayActors:
     def start_evaluator(self, address: str) -> RayProcess:
         return self._begin("evaluate", CORES, 0, self._reached(address))
 
-    def start_replay(self, start: int, address: str, key: str) -> RayProcess:
+    def start_replay(self, address: str, key: str) -> RayProcess:
         # No core: actors have those, and wait for it.
-        return self._begin("store", 0, 0, start, self._reached(address), key, memory=self._replay_bytes)
+        return self._begin("store", 0, 0, self._reached(address), key, memory=self._replay_bytes)
 
     def describe(self, num_actors: int, num_learners: int = 1, evaluates: bool = False) -> str:
         """Returns what is free for the run, which has not started anything yet, and who must be trusted.

@@ -33,6 +33,11 @@ def read_totals(saved: Path) -> Totals:
     return Totals(**json.loads(path.read_text())) if path.exists() else Totals()
 
 
+def has_sequences(saved: Path) -> bool:
+    """Whether a replay was saved to a folder that had anything: one that ended before its first save had not."""
+    return (saved / FILE).exists()
+
+
 def find_names(saved: Path) -> set[str]:
     """Returns the names of a checkpoint's tables.
 

@@ -60,6 +60,12 @@ class Sample(NamedTuple):
     size: np.ndarray
 
 
+def check_priorities(priorities: np.ndarray) -> None:
+    """Raises ValueError where a priority is negative or not finite."""
+    if not (np.isfinite(priorities) & (priorities >= 0)).all():
+        raise ValueError(f"A priority must be a number of at least 0; given were {priorities.tolist()}.")
+
+
 def make_writer(
     client: reverb.Client, spec: Trajectory, settings: SequenceSettings, priority: Priority | None
 ) -> ReverbWriter:
@@ -152,7 +158,7 @@ class SequenceReplay:
     trusts whoever connects. A firewall has to keep others out.
 
     Attributes:
-        restarts, lost, serves: see `ServedReplay`; of a replay that was in a process of its own before.
+        restarts, lost: see `ServedReplay`; of a replay that was in a process of its own before.
 
     Args:
         spec: of one step of one environment, as `collect_data_spec` of an agent.
@@ -161,8 +167,6 @@ class SequenceReplay:
         more_tables: that the server has besides, and saves with the sequences.
         port: of the server; None: a free one.
     """
-
-    serves = True
 
     def __init__(
         self,
@@ -195,6 +199,7 @@ class SequenceReplay:
         """
         settings, exponent = self._settings, self._settings.priority_exponent
         self._totals = read_totals(saved) if saved else Totals()
+        saved = saved if saved and saved_replay.has_sequences(saved) else None
         table = reverb.Table(
             TABLE,
             sampler=reverb.selectors.Prioritized(exponent) if exponent else reverb.selectors.Uniform(),
@@ -261,14 +266,8 @@ class SequenceReplay:
         write_totals(written, self._totals)
         written.rename(folder)
 
-    def keep(self, folder: Path) -> None:
+    def confirm_saved(self, folder: Path) -> None:
         """Nothing: it is in this process, and is not started again."""
-
-    def look(self) -> None:
-        """Nothing: it is in this process, and ends with it."""
-
-    def interrupt(self) -> None:
-        """Nothing: samples come at once."""
 
     def get_state(self) -> dict[str, Any]:
         """Nothing: `save` writes it all."""

@@ -139,11 +139,12 @@ class RemoteActing(Protocol):
 class RemoteStoring(Protocol):
     """An experiment whose replay can be in a process of its own, where `runtime.replay_gb` is above 0."""
 
-    def run_remote_replay(self, start: int, address: str, key: str) -> NoReturn:
-        """Has the replay until the learner is gone.
+    def run_remote_replay(self, folder: Path, address: str, key: str) -> NoReturn:
+        """Serves the replay until the learner is gone.
 
         Args:
-            start, address, key: see `Launcher.start_replay`.
+            folder: for files that come and go, of this process alone.
+            address, key: see `Launcher.start_replay`.
         """
 
 

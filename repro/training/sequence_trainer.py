@@ -32,14 +32,14 @@ class Replay(Protocol):
         """Sequences that can be sampled."""
 
     def sample(self, size: int) -> Sample | None:
-        """Samples sequences; None where there is none any more, as of a process that was started again."""
+        """Samples sequences; None where there are too few, as of a process that was started again."""
 
     def set_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None: ...
     def save(self, folder: Path) -> None:
         """Writes files of its own to a folder, which must not exist yet."""
 
-    def keep(self, folder: Path) -> None:
-        """Says that the last checkpoint has what `save` wrote, in this folder."""
+    def confirm_saved(self, folder: Path) -> None:
+        """Notes that the last checkpoint has what `save` wrote, in this folder."""
 
     def get_state(self) -> dict[str, Any]:
         """What is to be saved besides these files."""
@@ -126,7 +126,7 @@ class SequenceTrainer(Trainer):
 
     def save(self) -> Path:
         path = super().save()
-        self._replay.keep(path / FOLDER)
+        self._replay.confirm_saved(path / FOLDER)
         return path
 
     def summary(self) -> dict[str, Any]:

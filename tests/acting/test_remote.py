@@ -151,14 +151,8 @@ class _Reports:
 class _Anything:
     """A replay in the learner's process, and weights."""
 
-    address, serves = "localhost:1", True
+    address = "localhost:1"
     lost = restarts = 0
-
-    def look(self):
-        pass
-
-    def interrupt(self):
-        pass
 
 
 def _actor_pool(folder, command=None, warn=print, silent_seconds=600.0, home=None):

@@ -157,8 +157,8 @@ def test_an_evaluator_is_a_task_of_one_core_that_reaches_the_learner_by_its_addr
 
 def test_a_replay_is_a_task_for_which_memory_is_set_aside(ray):
     config = {"agent": "r2d2", "runtime": {"num_actors": 2, "replay_gb": 1.5}}
-    process = RayActors("auto", config, 7).start_replay(3, "localhost:1234", "key")
-    assert ray.tasks == [("store", config, 7, 3, "10.0.0.1:1234", "key")]
+    process = RayActors("auto", config, 7).start_replay("localhost:1234", "key")
+    assert ray.tasks == [("store", config, 7, "10.0.0.1:1234", "key")]
     assert ray.options == OPTIONS | {"num_cpus": 0, "memory": 1_500_000_000}  # actors, who wait for it, have all cores
     assert process.may_wait
     assert "wait" not in RayActors("auto", config, 7).describe(3)

@@ -47,7 +47,7 @@ def test_updates_go_on_without_learning_where_a_replay_is_empty_again(tmp_path):
 def test_a_replay_is_told_where_the_last_checkpoint_has_what_it_saved(tmp_path):
     loop, _, _ = make_loop(tmp_path, updates=2)
     kept = []
-    loop._replay.keep = kept.append
+    loop._replay.confirm_saved = kept.append
     for _ in loop:
         pass
     loop.close()

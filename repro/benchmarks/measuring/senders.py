@@ -83,7 +83,7 @@ class SenderLauncher:
     def start_evaluator(self, address: str) -> ActorProcess:
         raise NotImplementedError("There is no evaluator.")
 
-    def start_replay(self, start: int, address: str, key: str) -> ActorProcess:
+    def start_replay(self, address: str, key: str) -> ActorProcess:
         raise NotImplementedError("There is no replay.")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
@@ -18,10 +19,10 @@ from repro.acting.batches import GroupSizes
 from repro.acting.evaluator_process import Evaluator
 from repro.acting.lockstep_source import LockstepSource
 from repro.acting.machines import own_machine
-from repro.acting.remote import PulledWeights, RemoteWeights, Reporter, make_tables
-from repro.acting.remote_actor import begin, run_actor
+from repro.acting.remote import PulledWeights, RemoteWeights, Reporter, find_replay, make_tables
+from repro.acting.remote_actor import begin, end_with, run_actor
 from repro.acting.remote_actor_pool import RemoteActorPool, ServedReplay
-from repro.acting.replay_link import find_address
+from repro.acting.replay_keeper import ReplayKeeper
 from repro.acting.replay_process import run_replay
 from repro.acting.supervision import Supervision, make_actors
 from repro.acting.unrolls import UnrollGroup
@@ -197,13 +198,15 @@ class SequenceExperiment(ActorExperiment):
             evaluator = make_evaluator(config, launcher, agent, watched)
             tables = evaluator.make_tables() if evaluator else []
             tables += make_tables(agent.collect_policy.variables(), waiting_unrolls=self.num_actors)
+            spec, settings = agent.collect_data_spec, self.sequence_settings
             served: SequenceReplay | RemoteReplay
+            keeper: ReplayKeeper | None = None
             if is_remote:
-                served = RemoteReplay(launcher, agent.collect_data_spec, tables, watched)
+                keeper = ReplayKeeper(launcher, watched, settings.capacity)
+                served = RemoteReplay(keeper, spec, tables)
             else:
-                parts = (agent.collect_data_spec, self.sequence_settings, run.path / WORKING, tables, launcher.port)
-                served = SequenceReplay(*parts)
-            pool, weights = self._remote_pool(served, agent, episodes, watched, launcher, evaluator)
+                served = SequenceReplay(spec, settings, run.path / WORKING, tables, launcher.port)
+            pool, weights = self._remote_pool(served, agent, episodes, watched, launcher, evaluator, keeper)
             replay = served
         return SequenceTrainer(
             learner,
@@ -223,18 +226,22 @@ class SequenceExperiment(ActorExperiment):
         environment = self.make_actor_environment(index, environment_seed, start)
         policy = self.make_local_policy(environment, self.make_exploration()[index].epsilon)
         reporter = Reporter(reverb.Client(address), index, own_machine(address))
-        replay = find_address(address) if self.has_remote_replay else address
+        if self.has_remote_replay:
+            replay = find_replay(address)
+            end_with(replay)  # where another learner has come to the address meanwhile, its replay has another one
+        else:
+            replay = address
         steps = self.config.learner.steps_per_update
         actor = Actor(environment, policy, PulledWeights(address), steps, action_seed, reporter.append)
         settings = self.sequence_settings
         run_actor(actor, policy.trajectory_spec, settings, self.initial_priority, reporter, replay, steps)
 
-    def run_remote_replay(self, start: int, address: str, key: str) -> NoReturn:
+    def run_remote_replay(self, folder: Path, address: str, key: str) -> NoReturn:
         """See `RemoteStoring`."""
         environment = self.make_actor_environment(0, 0)  # shows the specs
         spec = self.make_local_policy(environment, 0.0).trajectory_spec
         environment.close()
-        run_replay(lambda working: SequenceReplay(spec, self.sequence_settings, working), start, address, key)
+        run_replay(lambda working: SequenceReplay(spec, self.sequence_settings, working), folder, address, key)
 
     def _local_pool(
         self, seed: int, agent: CtraceAgent, episodes: EpisodeLog, watched: Supervision
@@ -303,10 +310,11 @@ class SequenceExperiment(ActorExperiment):
         watched: Supervision,
         launcher: Launcher,
         evaluator: Evaluator | None,
+        keeper: ReplayKeeper | None,
     ) -> tuple[ActorPool, WeightsPublisher]:
         """Actors in processes of their own; as many unrolls as there are actors may wait for the learner."""
         weights = RemoteWeights(agent.collect_policy.variables())
         actors = ActorProcesses(launcher, self.num_actors, watched)
         envs, per_step = self.envs_per_actor, frames_per_step(self.config)
-        pool = RemoteActorPool(replay, weights, actors, envs, episodes.append, per_step, evaluator)
+        pool = RemoteActorPool(replay, weights, actors, envs, episodes.append, per_step, evaluator, keeper)
         return pool, weights
