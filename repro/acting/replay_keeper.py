@@ -41,7 +41,7 @@ class _Store:
         start: how often one was started before it.
         restores: whether it reads what it begins with.
         serves: whether it has a server.
-        heard: time of its last sign of life.
+        last_sign: time of its last sign of life.
         num_written: sequences that were written to it.
         num_saved, num_kept: of them, what it saved the last time, and what the last checkpoint has.
         folder: that it saves to; None while it does not.
@@ -51,7 +51,7 @@ class _Store:
     def __init__(self, link: Link, start: int) -> None:
         self.link, self.start = link, start
         self.restores, self.serves = True, False
-        self.heard = time.monotonic()
+        self.last_sign = time.monotonic()
         self.num_written = self.num_saved = self.num_kept = 0
         self.folder: Path | None = None
         self.failure: OSError | None = None
@@ -80,7 +80,7 @@ class ReplayKeeper(ActorProcesses):
         self._has_saved = False  # one did since a process ended
         self._before = Totals()  # of processes of the learner before this one
         self._lost = 0
-        self._waits_at = math.inf  # when a start takes so long that it is told
+        self._warns_at = math.inf  # of a start that takes long
         self._forward: Callable[[str | None], None] = lambda address: None
         self._listener: socket.socket | None = None
 
@@ -101,7 +101,7 @@ class ReplayKeeper(ActorProcesses):
     def answers(self) -> bool:
         """Whether it has, and does not hang, so far as is known."""
         store = self._store
-        return store is not None and store.serves and time.monotonic() - store.heard < ANSWER_SECONDS
+        return store is not None and store.serves and time.monotonic() - store.last_sign < ANSWER_SECONDS
 
     def begin(self, host: str, saved: Path | None, forward: Callable[[str | None], None]) -> None:
         """Starts the first process.
@@ -148,8 +148,8 @@ class ReplayKeeper(ActorProcesses):
             ActorPoolError: the replay cannot be started again.
         """
         super().look()
-        if time.monotonic() > self._waits_at:
-            self._waits_at = math.inf
+        if time.monotonic() > self._warns_at:
+            self._warns_at = math.inf
             process = self._processes.get(0)
             if process is not None and process.may_wait and 0 not in self._reported:
                 self._lines.append(
@@ -278,7 +278,7 @@ class ReplayKeeper(ActorProcesses):
                     process.kill()
 
     def _note_life(self, store: _Store) -> None:
-        store.heard = time.monotonic()
+        store.last_sign = time.monotonic()
         self.report(0, store.start)
 
     def _count_lost(self) -> int:
@@ -297,7 +297,7 @@ class ReplayKeeper(ActorProcesses):
 
     def _launch(self, i: int, address: str) -> ActorProcess:
         self._key = self._starts[0] - 1, secrets.token_hex()
-        self._waits_at = time.monotonic() + START_SECONDS
+        self._warns_at = time.monotonic() + START_SECONDS
         return self.launcher.start_replay(address, self._key[1])
 
     def _limit(self, i: int) -> float:

@@ -1,6 +1,7 @@
 """A replay's process and its connection with the learner."""
 
 import contextlib
+import itertools
 import os
 import socket
 import tempfile
@@ -151,7 +152,7 @@ class FakeReplay:
         self.written += 1  # while it is saved
         if self.is_slow:
             self._can_count.clear()
-            time.sleep(0.5)
+            time.sleep(1.0)
             self._can_count.set()
         if self._faults:
             self._faults -= 1
@@ -232,11 +233,11 @@ def test_a_process_gives_signs_of_life_while_it_saves(tmp_path, links, monkeypat
         receive(here, Kind.SERVES)
         replay.is_slow = True
         here.send(Message(Kind.SAVE))
-        count, began = 0, time.monotonic()
+        times = [time.monotonic()]
         while receive_any(here).kind == Kind.WRITTEN:
-            count += 1
-        assert time.monotonic() - began > 0.4
-        assert count > 3
+            times.append(time.monotonic())
+        assert times[-1] - times[0] > 0.5
+        assert max(later - sooner for sooner, later in itertools.pairwise(times)) < 0.5
         here.close()
 
 
