@@ -18,7 +18,6 @@ WAITING = tuple(
         "test_ray_machines.py",
         "test_commands.py",
         "test_soak.py",
-        "training/test_remote_replay.py",
     )
 )
 """Their tests wait for other processes most of the time. One worker has them from the start, while the others compute;

@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+REACH_SECONDS = 30.0
+"""Longest wait for the way to a server."""
+
 
 def own_address(server: str) -> str:
     """Returns the address that this machine has on its way to a server, given as host and port.
@@ -20,6 +23,18 @@ def own_address(server: str) -> str:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # which sends nothing
         probe.connect((host, int(port)))
         return str(probe.getsockname()[0])
+
+
+def check_reached(host: str, port: int) -> None:
+    """Checks the way to a server of Reverb's, whose calls would wait for ever.
+
+    Raises:
+        OSError: there is no way, or no server.
+    """
+    try:
+        socket.create_connection((host, port), timeout=REACH_SECONDS).close()
+    except OSError as error:
+        raise OSError(f"this machine does not reach port {port} of {host} ({error})") from error
 
 
 def machine_number(address: str) -> int:

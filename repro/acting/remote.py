@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import socket
 import threading
 import time
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ import reverb
 import tensorflow as tf
 from tf_agents.experimental.distributed import reverb_variable_container
 
+from repro.acting.machines import check_reached
 from repro.acting.rollout import Episode
 from repro.acting.weights import WeightsPublisher, WeightsSnapshot
 from repro.acting.weights_relay import WeightsRelay
@@ -30,8 +30,6 @@ MAX_REPORTS = 100_000
 GAMES_SECONDS = 1.0
 """Between two looks of the learner at the games, each of which takes milliseconds of an update. Those of a run's last
 second are not counted."""
-REACH_SECONDS = 60.0
-"""Longest wait for the way to a replay."""
 RETRY_SECONDS = 1.0
 """Between two calls of a replay that has just come."""
 
@@ -90,15 +88,12 @@ def find_replay(address: str) -> str:
     """Waits until there is a replay; returns its address for writers, given that of the learner's server.
 
     Raises:
-        OSError: the port that leads to it is not reached, for which Reverb's calls would wait for ever.
+        OSError: this machine does not reach the port that leads to it.
     """
     with suppress_stderr():
         (sample,) = reverb.Client(address).sample(REPLAY, 1, emit_timesteps=False)
     host, port = address.rsplit(":", 1)[0], int(sample.data[0].ravel()[0])
-    try:
-        socket.create_connection((host, port), timeout=REACH_SECONDS).close()
-    except OSError as error:
-        raise OSError(f"port {port} of {host}, which leads to the replay, is not reached ({error})") from error
+    check_reached(host, port)
     client = reverb.Client(f"{host}:{port}")
     while True:
         with contextlib.suppress(RuntimeError):  # of a connection that ends when there is one

@@ -13,15 +13,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from repro.acting.actor_processes import START_SECONDS, ActorProcess, ActorProcesses, Launcher
+from repro.acting.actor_processes import JOIN_SECONDS, START_SECONDS, ActorProcess, ActorProcesses, Launcher
+from repro.acting.machines import check_reached
 from repro.acting.replay_link import Kind, Link, LinkEndedError, Message
 from repro.acting.supervision import AWAY_SECONDS, ActorPoolError, Supervision
 from repro.environments.batched import one_line
 from repro.replay.saved_replay import TOTALS, Totals, read_totals, write_totals
 
 POLL_SECONDS = 0.02
-REACH_SECONDS = 10.0
-"""Longest wait for the way to a server."""
 REASON_SECONDS = 3.0
 """Longest wait for how a process ended, once its connection has."""
 RESTORE_SECONDS = 3600.0
@@ -169,7 +168,9 @@ class ReplayKeeper(ActorProcesses):
             with contextlib.suppress(OSError):
                 self._listener.shutdown(socket.SHUT_RDWR)
             self._listener.close()
-        self._close_link()  # a process ends with it, and removes its files
+        if self._store is not None and self._store.start == self._starts[0] - 1:
+            self._close_link()
+            self._keepers[0].join(JOIN_SECONDS)  # it ends with its connection, and removes its files first
         super().close()
 
     def _save(self, folder: Path) -> bool:
@@ -250,7 +251,7 @@ class ReplayKeeper(ActorProcesses):
             store.link.receive_file(message, store.folder, lambda: self._note_life(store))
             return
         if message.kind == Kind.SERVES:
-            _check_reached(store.link.other_host, message.number)
+            check_reached(store.link.other_host, message.number)
         with self._lock:
             if message.kind == Kind.SERVES and self._store is store:
                 store.restores, store.serves = False, True
@@ -320,11 +321,3 @@ def _link(source: str, target: str) -> None:
         os.link(source, target)
     except OSError:
         shutil.copyfile(source, target)
-
-
-def _check_reached(host: str, port: int) -> None:
-    """Raises OSError where nothing leads to a server, for which Reverb's calls would wait for ever."""
-    try:
-        socket.create_connection((host, port), timeout=REACH_SECONDS).close()
-    except OSError as error:
-        raise OSError(f"this machine does not reach port {port} of {host} ({one_line(error)})") from error

@@ -950,13 +950,6 @@ VARIANTS = [
         f"{TEST_REMOTE_REPLAY}::test_a_replay_whose_connections_end_again_and_again_ends_the_run",
     ),
     Variant(
-        "replay: a call outlives it",
-        REMOTE_REPLAY,
-        "            self._relay.forward_to(self.address)",
-        "            pass",
-        f"{TEST_REMOTE_REPLAY}::test_a_call_that_was_not_waited_for_ends_with_the_replay",
-    ),
-    Variant(
         "replay: other machines do not reach it",
         REMOTE_REPLAY,
         "LOCAL if launcher.home is None else EVERYWHERE",

@@ -54,7 +54,7 @@ class Process:
 
     def __init__(self, address, key):
         self.address, self.key, self.link = address, key, None
-        self._end = "it was killed"
+        self._end = ""
         self._ended = threading.Event()
         self._server = socket.create_server(("127.0.0.1", 0))
 
@@ -66,15 +66,20 @@ class Process:
         if self.link is not None:
             self.link.close()
         self._server.close()
+        self._end = self._end or "it was killed"
         self._ended.set()
 
     terminate = kill
 
     def end_by_itself(self, seconds):
         """Ends so long after its connection."""
-        self._end = "it had enough"
+
+        def end():
+            self._end = self._end or "it had enough"
+            self._ended.set()
+
         self.link.close()
-        threading.Timer(seconds, self._ended.set).start()
+        threading.Timer(seconds, end).start()
 
     def begin(self):
         """Connects; returns the files that it is sent, by their names."""
@@ -216,6 +221,7 @@ def in_thread(call, *arguments):
 @pytest.fixture
 def make_run(tmp_path, monkeypatch):
     monkeypatch.setattr(replay_keeper, "REASON_SECONDS", 0.1)
+    monkeypatch.setattr(replay_keeper, "JOIN_SECONDS", 0.0)  # processes of the test do not end by themselves
     runs = []
 
     def make(**settings):
@@ -484,6 +490,19 @@ def test_how_a_process_ended_by_itself_is_waited_for(make_run, monkeypatch):
     assert run.lines == ["The replay was restarted (restart 1 of this process): it had enough."]
 
 
+def test_a_process_may_end_by_itself_with_the_run(make_run, monkeypatch):
+    monkeypatch.setattr(replay_keeper, "JOIN_SECONDS", SECONDS)
+    run, terminated = make_run(), []
+    process = run.serve()
+    process.terminate = lambda: terminated.append(not process._ended.is_set())
+    with in_thread(run.replay.close):
+        with pytest.raises(LinkEndedError):
+            receive(process.link)
+        assert not terminated
+        process.end_by_itself(0.2)
+    assert not any(terminated)
+
+
 def test_a_process_that_hangs_is_replaced_but_may_read_what_it_was_sent(make_run):
     run = make_run(silent_seconds=1.0)
     first = run.next_process(0)
@@ -704,6 +723,6 @@ def test_an_actor_that_does_not_reach_the_port_says_so():
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
     publish_replay(f"localhost:{server.port}", port)
-    with pytest.raises(OSError, match=f"^port {port} of localhost, which leads to the replay, is not reached"):
+    with pytest.raises(OSError, match=f"^this machine does not reach port {port} of localhost"):
         find_replay(f"localhost:{server.port}")
     server.stop()
