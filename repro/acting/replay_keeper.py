@@ -65,6 +65,9 @@ class ReplayKeeper(ActorProcesses):
         launcher: starts them.
         supervision: how they are watched.
         capacity: sequences of the replay.
+
+    Attributes:
+        interrupted: whether the run is to be saved and to end.
     """
 
     _failing = "without a checkpoint between them"
