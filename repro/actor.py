@@ -1,10 +1,12 @@
-"""Plays for a learner in another process, or evaluates its weights beside training.
+"""Plays for a learner in another process, evaluates its weights beside training, or serves its replay.
 
 `repro.train` starts it where `runtime.schedule` is `processes`.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import ml_collections
@@ -13,20 +15,25 @@ from absl import flags
 from repro import cli
 
 RUN_DIR = flags.DEFINE_string("run_dir", None, "Folder with the run's config.json.", required=True)
-ADDRESS = flags.DEFINE_string("address", None, "Host and port of the learner's server.", required=True)
+ADDRESS = flags.DEFINE_string("address", None, "Host and port of the learner.", required=True)
 ACTOR = flags.DEFINE_integer("actor", 0, "Number of this actor, from 0.", 0)
 EVALUATES = flags.DEFINE_boolean("evaluates", False, "Evaluate the learner's weights, in place of playing for it.")
+STORES = flags.DEFINE_boolean("stores", False, "Serve the learner's replay, in place of playing for it.")
 START = flags.DEFINE_integer("start", 0, "How often it was started before; gives other games and actions.", 0)
+
+REPLAY = "replay_process"
+"""Folder in a run's, for files that a replay in a process of its own sends and is sent."""
 
 
 def main(argv: list[str]) -> None:
     del argv
     cli.load_tensorflow()
 
+    from repro.acting.actor_processes import KEY_VARIABLE
     from repro.papers import find_experiment
     from repro.training import devices
     from repro.training.evaluator_setup import run_evaluator
-    from repro.training.experiment import RemoteActing
+    from repro.training.experiment import RemoteActing, RemoteStoring
     from repro.training.run_directory import RunDirectoryError, read_settings
 
     try:
@@ -40,6 +47,12 @@ def main(argv: list[str]) -> None:
     devices.configure_actor()
     if EVALUATES.value:
         run_evaluator(find_experiment, config, settings["seed"], ADDRESS.value)
+    if STORES.value:
+        assert isinstance(experiment, RemoteStoring)
+        if (key := os.environ.pop(KEY_VARIABLE, None)) is None:
+            cli.fail(f"{KEY_VARIABLE} is not set: repro.train starts replays.")
+        signal.signal(signal.SIGTERM, lambda *_: None)  # the learner saves first, and then ends their connection
+        experiment.run_remote_replay(Path(RUN_DIR.value) / REPLAY, ADDRESS.value, key)
     experiment.run_remote_actor(settings["seed"], ACTOR.value, START.value, ADDRESS.value)
 
 

@@ -14,7 +14,7 @@ CHOSEN_FIELDS = ("num_actors", "envs_per_actor", "threads", "env_threads")
 """Fields of `runtime` whose 0 is replaced by what the machine gives, see `repro/training/sizes.py`."""
 
 LATER: Mapping[str, Mapping[str, Any]] = {
-    "runtime": {"num_learners": 1, "steps_per_call": 8, "evaluator_episodes": 0},
+    "runtime": {"num_learners": 1, "steps_per_call": 8, "evaluator_episodes": 0, "replay_gb": 0.0},
     "network": {"compute_dtype": "float32"},
     "loss": {"traces": "root", "policy_target": "q_opc"},
 }

@@ -5,9 +5,14 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
+import time
 import traceback
 from pathlib import Path
 from typing import TextIO
+
+JOIN_TRIES, JOIN_PAUSE = 1000, 0.001
+"""To join a folder that others are about to remove, and seconds between two."""
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -94,3 +99,54 @@ def try_flock(descriptor: int, kind: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def join_folder(path: Path) -> int:
+    """Makes a folder if need be; returns a descriptor of it with a shared lock, which keeps it from being removed.
+
+    Raises:
+        OSError: it cannot be made, or others than this user can write to it.
+    """
+    for _ in range(JOIN_TRIES):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+        with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as stack:  # it may have just been removed
+            directory = _open_folder(path)
+            stack.callback(os.close, directory)
+            if try_flock(directory, fcntl.LOCK_SH) and os.path.samestat(os.fstat(directory), os.stat(path)):
+                stack.pop_all()
+                return directory
+        time.sleep(JOIN_PAUSE)
+    raise TimeoutError(path)
+
+
+def remove_unused_folders(parent: Path, prefix: str) -> None:
+    """Removes this user's folders of these names whose processes have all ended."""
+    for path in parent.glob(f"{prefix}*"):
+        with contextlib.suppress(OSError):
+            directory = _open_folder(path)
+            try:
+                remove_folder_if_unused(path, directory)
+            finally:
+                os.close(directory)
+
+
+def remove_folder_if_unused(path: Path, directory: int) -> None:
+    """Removes a folder, given a descriptor of it as well, if no other one has a lock."""
+    with contextlib.suppress(OSError):  # it was removed
+        if try_flock(directory, fcntl.LOCK_EX) and os.path.samestat(os.fstat(directory), os.stat(path)):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _open_folder(path: Path) -> int:
+    """Returns a descriptor of a folder that nobody but this user can write to.
+
+    Raises:
+        OSError: there is no such folder.
+    """
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    status = os.fstat(directory)
+    if status.st_uid != os.geteuid() or status.st_mode & 0o077:
+        os.close(directory)
+        raise PermissionError(path)
+    return directory

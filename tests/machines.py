@@ -4,10 +4,9 @@
 
 Each run is started, watched and ended from outside, as a user would. `actors`: one learner, with an actor on each
 machine. `evaluator`: a learner with an actor, and an evaluator on another machine. `learners`: two synchronous
-learners on two machines; the actor of the chief is on the third. `replay`: R2D2, whose learner has the replay on a
-machine, with actors on the other two. `weights`: two learners on two machines make the updates of one. Prints for each
-fault what happened and what was lost, and ends with code 1 where that is not what docs/cluster.md says. Needs the right
-to make namespaces.
+learners on two machines; the actor of the chief is on the third. `replay`: R2D2, whose learner, actors and replay are
+on three machines. `weights`: two learners on two machines make the updates of one. Prints for each fault what happened
+and what was lost, and ends with code 1 where that is not what docs/cluster.md says. Needs the right to make namespaces.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ DELAY, LOSS = 0.1, 0.02
 """Of the slow cable: seconds of each packet, and probability that it is lost."""
 ENVS = 16
 """Environments of an actor."""
-EVALUATOR = 2
-"""Machine of an evaluator."""
+EVALUATOR = REPLAY = 2
+"""Machine of an evaluator, and of a replay in a process of its own."""
 INTERVAL = 1.0
 """Seconds between checkpoints."""
 OPTIONS = (LONG, "--config.runtime.schedule=processes")
@@ -81,7 +80,7 @@ class PlacedRun(CommandedRun):
         self, made: Machines, folder: Path, actors: tuple[int, ...], agent: Sequence[str] = SAVING_IMPALA
     ) -> None:
         command = ["ip", "netns", "exec", made.names[0], sys.executable, "-m", "tests.support.placed_train"]
-        places = {"names": made.names, "actors": actors, "evaluator": EVALUATOR}
+        places = {"names": made.names, "actors": actors, "evaluator": EVALUATOR, "replay": REPLAY}
         super().__init__(folder, command, {"REPRO_TESTS_PLACES": json.dumps(places)}, agent)
 
 
@@ -304,18 +303,30 @@ def break_learners(made: Machines, seconds: float) -> Iterator[Outcome]:
 
 
 def break_replay(made: Machines, seconds: float) -> Iterator[Outcome]:
-    """Kills a learner with its replay, on a machine of their own."""
+    """Faults of a replay in a process of its own, and of its learner."""
     del seconds
-    with running(made, (1, 2), MORE_ROWS, agent=SAVING_R2D2) as (run, process):
-        for machine in (1, 2):
+    settings = MORE_ROWS, "--config.variants.r2d2_ctrace.runtime.replay_gb=1.0"
+    with running(made, (1, 1), *settings, agent=SAVING_R2D2) as (run, process):
+        for machine in (1, REPLAY):
             sends(made.cables[machine])
-        process, outcome = kill(made, run, process, MORE_ROWS)
-        yield outcome._replace(fault="a learner with its replay is killed")
+        os.kill(_pids(made, REPLAY, "--stores=True")[0], signal.SIGKILL)
+        run.wait_for("The replay was restarted (restart 1 of this process): it ended with code -9")
+        began_again = "The replay begins again with what the last checkpoint has; ([0-9]+) sequences are lost"
+        run.wait(lambda: run.count(began_again), "the replay does not begin again")
+        lost = int(re.findall(began_again, run.stderr.read_text())[0])
+        go_on(run)
+        yield Outcome("a replay is killed", "another is started, the run goes on", f"{lost} sequences")
 
-        totals, took = end(made, run, process)
-        assert totals["machines"] == 3, totals
-        assert "lost" not in totals, totals
-        yield Outcome("SIGTERM", f"saved, and nothing is left after {took:.1f} s", "open games")
+        process, outcome = kill(made, run, process, *settings)
+        yield outcome._replace(fault="a learner with its replay elsewhere is killed")
+
+        totals, took = end(made, run, process, _pids(made, REPLAY, "--stores=True"))
+        assert totals["machines"] == 2, totals
+        assert totals["replay_restarts"] == 1, totals
+        assert totals.get("lost", {}).get("sequences", 0) == lost, totals
+        log = (run.run_dir / "actors" / "replay.txt").read_text()
+        assert log.count("The learner is gone: ") == 2, log  # none was ended by a signal that was for the learner, too
+        yield Outcome("SIGTERM, to both", f"saved, and nothing is left after {took:.1f} s", "open games")
 
 
 def kill(

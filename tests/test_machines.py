@@ -13,7 +13,7 @@ REFUSAL = refusal()
 @pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
 @pytest.mark.parametrize(
     ("name", "last"),
-    [("actors", "SIGTERM"), ("evaluator", "SIGTERM"), ("learners", "SIGTERM, to both"), ("replay", "SIGTERM")],
+    [("actors", "SIGTERM"), ("evaluator", "SIGTERM"), ("learners", "SIGTERM, to both"), ("replay", "SIGTERM, to both")],
 )
 def test_a_run_on_three_machines_survives(name, last):
     with machines(3) as made:

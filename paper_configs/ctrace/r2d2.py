@@ -110,6 +110,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.runtime.checkpoint_seconds = 600.0  # between two checkpoints, which hold the replay
     config.runtime.silent_seconds = 600.0  # without an unroll until an actor is replaced; assumed: it hangs then
     config.runtime.evaluator_episodes = 0  # of an evaluator beside training, with schedule processes; docs/cluster.md
+    config.runtime.replay_gb = 0.0  # memory for the replay in a process of its own, with schedule processes; 0: in the
+    # learner's process; docs/cluster.md
 
     return apply_scale(config)
 

@@ -23,15 +23,16 @@ QUICK_SECONDS = 20.0
 START_SECONDS = 60.0
 """An actor has at least so long for its first report: it loads TensorFlow and traces its policy."""
 KEY_VARIABLE = "REPRO_LEARNERS_KEY"
-"""Environment variable of a learner's process, by which it proves that it belongs to the run."""
+"""Environment variable of a learner's or a replay's process, by which it proves that it belongs to the run."""
 JOIN_SECONDS = 8.0
 """Longest wait for processes that were told to end, before they are killed, and then again."""
 
 
 class ActorProcess(Protocol):
-    """A process in which an actor or an evaluator plays, or a learner learns, wherever it is.
+    """A process in which an actor or an evaluator plays, a learner learns or a replay is served, wherever it is.
 
-    may_wait: whether it may have to wait for a free core, so that silence before its first report means nothing.
+    may_wait: whether it may have to wait for a free core or for memory, so that silence before its first report means
+        nothing.
     """
 
     may_wait: bool
@@ -77,7 +78,7 @@ class LocalProcess:
 
 
 class Launcher(Protocol):
-    """What starts actors, learners and an evaluator, here or elsewhere.
+    """What starts actors, learners, an evaluator and a replay, here or elsewhere.
 
     Attributes:
         home: address of this machine as those of the actors reach it; None: they are on this machine alone.
@@ -100,9 +101,12 @@ class Launcher(Protocol):
     def start_evaluator(self, address: str) -> ActorProcess:
         """Starts an evaluator, given the server's address here."""
 
+    def start_replay(self, address: str, key: str) -> ActorProcess:
+        """Starts a replay, given where it connects to here with which key."""
+
 
 class LocalLauncher:
-    """Starts `repro.actor`, which also evaluates, and `repro.learner` on this machine.
+    """Starts `repro.actor`, which also evaluates or serves the replay, and `repro.learner` on this machine.
 
     Args:
         run_dir: of the run, whose settings they read.
@@ -127,6 +131,10 @@ class LocalLauncher:
     def start_evaluator(self, address: str) -> LocalProcess:
         flags = {"run_dir": self._run_dir, "address": address, "evaluates": True}
         return self._start("repro.actor", flags, "evaluator.txt")
+
+    def start_replay(self, address: str, key: str) -> LocalProcess:
+        flags = {"run_dir": self._run_dir, "address": address, "stores": True}
+        return self._start("repro.actor", flags, "replay.txt", {KEY_VARIABLE: key})
 
     def _start(
         self, module: str, flags: Mapping[str, Any], log: str, variables: Mapping[str, str] | None = None
@@ -195,9 +203,10 @@ class ActorProcesses:
             start: how often it was started before; None where that is not known.
         """
         i = actor - self._first
-        if start is None or start == self._starts[i] - 1:
-            self._seen[i] = self._clock.seconds
-            self._reported.add(i)
+        with self._lock:
+            if start is None or start == self._starts[i] - 1:
+                self._seen[i] = self._clock.seconds
+                self._reported.add(i)
 
     def look(self) -> None:
         """Kills actors that hang, which are then started again; for the learner's thread to call while it waits.
@@ -205,13 +214,19 @@ class ActorProcesses:
         Raises:
             ActorPoolError: one could not be reached.
         """
-        now, silent_seconds = self._clock.look(), self._supervision.silent_seconds
+        now = self._clock.look()
         for i, process in tuple(self._processes.items()):
-            limit = silent_seconds if i in self._reported else max(silent_seconds, START_SECONDS)
+            limit = self._limit(i)
             if now - self._seen[i] > limit and (i in self._reported or not process.may_wait):
                 self._seen[i] = now
                 self._lines.append(f"{self._name(i)} reported nothing for {limit:g} seconds.")
                 self._kill(i, process)
+
+    def excuse(self) -> None:
+        """Passes over the silence of actors so far, which had to wait; to be called in place of `look`."""
+        now = self._clock.look()
+        for i in tuple(self._seen):
+            self._seen[i] = now
 
     def check(self) -> None:
         """Says what happened since the last call, in the learner's thread.
@@ -263,6 +278,11 @@ class ActorProcesses:
     def _launch(self, i: int, address: str) -> ActorProcess:
         return self.launcher(self._first + i, self._starts[i] - 1, address)
 
+    def _limit(self, i: int) -> float:
+        """Seconds after which an actor that is silent hangs."""
+        silent_seconds = self._supervision.silent_seconds
+        return silent_seconds if i in self._reported else max(silent_seconds, START_SECONDS)
+
     def _failures(self, i: int, before: int, seconds: float) -> int:
         """Failures in a row with that of a process that ended after so many seconds, given those before it."""
         return before + 1 if seconds < QUICK_SECONDS or i not in self._reported else 0
@@ -287,9 +307,10 @@ class ActorProcesses:
                     line = f"{self._name(i)} was restarted (restart {self.restarts} of this process): {end}."
                 self._lines.append(line)
             began = time.monotonic()
-            self._reported.discard(i)
-            self._seen[i] = self._clock.seconds
-            self._starts[i] += 1  # first: it may bring something at once
+            with self._lock:
+                self._starts[i] += 1  # first: it may bring something at once
+                self._reported.discard(i)
+                self._seen[i] = self._clock.seconds
             process = self._processes[i] = self._launch(i, address)
             if self._stop.is_set():
                 process.terminate()

@@ -38,24 +38,6 @@ STILL_SECONDS = 120.0
 """Without an update, after which an actor may wait for the evaluator's core."""
 
 
-def make_tables(variables: Sequence[tf.Variable]) -> list[reverb.Table]:
-    """The tables, for the learner's server.
-
-    Args:
-        variables: weights are like these.
-    """
-    offered = reverb.Table(
-        OFFERED,
-        sampler=reverb.selectors.Fifo(),
-        remover=reverb.selectors.Fifo(),
-        max_size=1,
-        max_times_sampled=1,
-        rate_limiter=reverb.rate_limiters.MinSize(1),
-        signature=[HEADER_SPEC, *(tf.TensorSpec(v.shape, v.dtype) for v in variables)],
-    )
-    return [offered, reverb.Table.queue(PLAYED, MAX_REPORTS, signature=[HEADER_SPEC, RETURNS_SPEC])]
-
-
 class Evaluated(NamedTuple):
     """What an evaluator played with the weights of one moment.
 
@@ -104,6 +86,20 @@ class Evaluator:
     def restarts(self) -> int:
         """Evaluators that were replaced so far, in this process."""
         return self._process.restarts
+
+    def make_tables(self) -> list[reverb.Table]:
+        """The tables, for the learner's server."""
+        weights = [HEADER_SPEC, *(tf.TensorSpec(v.shape, v.dtype) for v in self._variables)]
+        offered = reverb.Table(
+            OFFERED,
+            sampler=reverb.selectors.Fifo(),
+            remover=reverb.selectors.Fifo(),
+            max_size=1,
+            max_times_sampled=1,
+            rate_limiter=reverb.rate_limiters.MinSize(1),
+            signature=weights,
+        )
+        return [offered, reverb.Table.queue(PLAYED, MAX_REPORTS, signature=[HEADER_SPEC, RETURNS_SPEC])]
 
     def start(self, address: str) -> None:
         """Connects to the server with the tables; the process begins with the first offer."""

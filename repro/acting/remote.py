@@ -18,22 +18,27 @@ import reverb
 import tensorflow as tf
 from tf_agents.experimental.distributed import reverb_variable_container
 
+from repro.acting.machines import check_reached
 from repro.acting.rollout import Episode
 from repro.acting.weights import WeightsPublisher, WeightsSnapshot
 from repro.acting.weights_relay import WeightsRelay
 from repro.quiet import suppress_stderr
 
-WEIGHTS, VERSION, UNROLLS, GAMES = "weights", "version", "unrolls", "games"
+WEIGHTS, VERSION, UNROLLS, GAMES, REPLAY = "weights", "version", "unrolls", "games", "replay"
 MAX_REPORTS = 100_000
 """Most reports of games that wait for the learner."""
 GAMES_SECONDS = 1.0
 """Between two looks of the learner at the games, each of which takes milliseconds of an update. Those of a run's last
 second are not counted."""
+RETRY_SECONDS = 1.0
+"""Between two calls of a replay that has just come."""
 
 PUBLISHED_SPEC = tf.TensorSpec([2], tf.int64)
 """Version of weights, and a random number that the learner's process has: another one may come to its address."""
 UNROLL_SPEC = tf.TensorSpec([4], tf.float64)
 """Number of the actor, environment steps, the version of the weights that made them, and number of the machine."""
+REPLAY_SPEC = tf.TensorSpec([1], tf.int64)
+"""Port of the learner's machine that leads to the replay."""
 GAMES_SPEC = tf.TensorSpec([None, 3], tf.float64)
 """Score, frames and task of finished games."""
 
@@ -67,6 +72,34 @@ def make_tables(variables: Sequence[tf.Variable], waiting_unrolls: int | None = 
         *unrolls,
         reverb.Table.queue(GAMES, MAX_REPORTS, signature=GAMES_SPEC),
     ]
+
+
+def make_replay_table() -> reverb.Table:
+    """The table of the port that leads to a replay in a process of its own."""
+    return _newest(REPLAY, [REPLAY_SPEC])
+
+
+def publish_replay(address: str, port: int) -> None:
+    """Inserts that port, given the address of the server with that table."""
+    reverb.Client(address).insert([np.array([port], np.int64)], {REPLAY: 1.0})
+
+
+def find_replay(address: str) -> str:
+    """Waits until there is a replay; returns its address for writers, given that of the learner's server.
+
+    Raises:
+        OSError: this machine does not reach the port that leads to it.
+    """
+    with suppress_stderr():
+        (sample,) = reverb.Client(address).sample(REPLAY, 1, emit_timesteps=False)
+    host, port = address.rsplit(":", 1)[0], int(sample.data[0].ravel()[0])
+    check_reached(host, port)
+    client = reverb.Client(f"{host}:{port}")
+    while True:
+        with contextlib.suppress(RuntimeError):  # of a connection that ends when there is one
+            client.server_info()
+            return f"{host}:{port}"
+        time.sleep(RETRY_SECONDS)
 
 
 def _newest(name: str, signature: list[tf.TensorSpec]) -> reverb.Table:

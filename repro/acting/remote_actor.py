@@ -36,7 +36,7 @@ def run_actor(
     settings: SequenceSettings,
     priority: Priority | None,
     reporter: Reporter,
-    address: str,
+    replay: str,
     steps: int,
 ) -> NoReturn:
     """Plays for ever, for a replay of sequences; `begin` was called, so that the process ends with the server.
@@ -47,10 +47,10 @@ def run_actor(
         settings: of the replay.
         priority: of new sequences; None: 1 for all.
         reporter: to the learner.
-        address: of the server.
+        replay: address of the replay's server.
         steps: T of an unroll, after which it is stored and reported, and the actor looks for new weights.
     """
-    client = reverb.Client(address)
+    client = reverb.Client(replay)
     num_envs = actor.environment.num_envs
     writers = [make_writer(client, spec, settings, priority) for _ in range(num_envs)]
     group = UnrollGroup(spec, num_envs, steps)

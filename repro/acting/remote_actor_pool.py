@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from repro.acting import weights_relay
 from repro.acting.actor_processes import ActorProcesses
 from repro.acting.evaluator_process import Evaluator
 from repro.acting.machines import describe_totals, with_own_machine
 from repro.acting.remote import PlayedUnroll, RemoteWeights, Reports
+from repro.acting.replay_keeper import ReplayKeeper
 from repro.acting.rollout import Episode
 from repro.acting.supervision import Interrupted
-from repro.replay.sequences import SequenceReplay
 
 POLL_SECONDS = 0.02
+
+
+class ServedReplay(Protocol):
+    """A replay that actors in processes fill.
+
+    address: of the learner's server. restarts: of the replay alone, in the whole run. lost: sequences that it lost.
+    """
+
+    @property
+    def address(self) -> str: ...
+    @property
+    def restarts(self) -> int: ...
+    @property
+    def lost(self) -> int: ...
 
 
 class RemoteActorPool:
@@ -33,21 +47,24 @@ class RemoteActorPool:
         on_episode: called with every finished game.
         frames_per_step: units of the budget in a step of an environment.
         evaluator: beside training, if there is one.
+        keeper: of the replay, if that is in a process of its own.
     """
 
     can_save = True
 
     def __init__(
         self,
-        replay: SequenceReplay,
+        replay: ServedReplay,
         weights: RemoteWeights,
         actors: ActorProcesses,
         envs_per_actor: int,
         on_episode: Callable[[Episode], None],
         frames_per_step: int,
         evaluator: Evaluator | None = None,
+        keeper: ReplayKeeper | None = None,
     ) -> None:
         self._evaluator = evaluator
+        self._keeper = keeper
         self._replay = replay
         self._weights = weights
         self._actors = actors
@@ -77,7 +94,12 @@ class RemoteActorPool:
         taken: list[PlayedUnroll] = []
         while True:
             self.check()
-            self._actors.look()
+            if self._keeper is not None:
+                self._keeper.look()
+            if self._keeper is None or self._keeper.answers:
+                self._actors.look()
+            else:
+                self._actors.excuse()  # they wait for it
             if self._evaluator is not None:
                 self._evaluator.look()
             taken += self._take(frames)
@@ -94,6 +116,8 @@ class RemoteActorPool:
 
     def interrupt(self) -> None:
         self._interrupted.set()
+        if self._keeper is not None:
+            self._keeper.interrupt()
 
     def check(self) -> None:
         self._actors.check()
@@ -104,14 +128,18 @@ class RemoteActorPool:
     def totals(self) -> dict[str, Any]:
         """See `describe_totals`; of the unrolls that actors had begun when they ended, one a game is counted."""
         games = self._envs_per_actor * self._actors.broken_off
-        return describe_totals(self._actors.launcher.home, [self.get_state()], games, unrolls=games)
+        lost, restarts = self._replay.lost, self._replay.restarts
+        totals = describe_totals(self._actors.launcher.home, [self.get_state()], games, games, lost)
+        return totals | ({"replay_restarts": restarts} if restarts else {})
 
     def get_state(self) -> dict[str, Any]:
         machines = with_own_machine(self._machines, self._actors.launcher.home)
-        return {"frames": self._frames, "actors": self._actors.get_state(), "machines": machines}
+        actors = self._actors.get_state()
+        return {"frames": self._frames, "version": self._version, "actors": actors, "machines": machines}
 
     def set_state(self, state: dict[str, Any]) -> None:
         self._frames = state["frames"]
+        self._version = state.get("version", 0.0)
         self._machines = {int(machine) for machine in state["machines"]}
         self._actors.set_state(state["actors"])
 

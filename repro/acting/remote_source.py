@@ -9,7 +9,7 @@ from typing import Any
 
 import reverb
 
-from repro.acting import evaluator_process, weights_relay
+from repro.acting import weights_relay
 from repro.acting.actor_processes import ActorProcesses
 from repro.acting.batches import POLL_SECONDS, Batch, GroupSizes
 from repro.acting.evaluator_process import Evaluator
@@ -160,7 +160,7 @@ class RemoteSource:
 
     def _start(self) -> None:
         values, experience = self._weights.latest.values, make_queue(self._groups[0], self._max_groups)
-        tables = [experience, *make_tables(values), *(evaluator_process.make_tables(values) if self._evaluator else ())]
+        tables = [experience, *make_tables(values), *(self._evaluator.make_tables() if self._evaluator else ())]
         with suppress_stderr():
             self._server = reverb.Server(tables, self._actors.launcher.port)
         address = f"localhost:{self._server.port}"

@@ -20,7 +20,6 @@ import contextlib
 import fcntl
 import hashlib
 import os
-import shutil
 import tempfile
 import time
 import weakref
@@ -31,7 +30,7 @@ import numpy as np
 import tensorflow as tf
 
 from repro.aligned import ALIGNMENT
-from repro.files import try_flock
+from repro.files import join_folder, remove_folder_if_unused, remove_unused_folders, try_flock
 from repro.memory import as_tensor
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -42,8 +41,6 @@ WAIT_SECONDS = 5.0
 """Longest wait for an actor that fetches: it may be stopped."""
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.001, 0.02
 """Seconds between two looks of an actor that waits, which double each time."""
-JOIN_TRIES = 1000
-"""To join a folder that others are about to remove, `SHORTEST_PAUSE` apart."""
 
 
 class WeightsRelay:
@@ -157,13 +154,7 @@ def close_all() -> None:
 
 def remove_unused() -> None:
     """Removes the folders of this user's actors that have all ended."""
-    for path in _base().glob(f"{_prefix()}*"):
-        with contextlib.suppress(OSError):
-            directory = _open_folder(path)
-            try:
-                _remove_if_unused(path, directory)
-            finally:
-                os.close(directory)
+    remove_unused_folders(_base(), _prefix())
 
 
 def _base() -> Path:
@@ -180,49 +171,22 @@ def _name(address: str, token: int) -> str:
 
 
 def _join(path: Path) -> tuple[int, int]:
-    """Makes a folder if need be, and returns descriptors of it, with a shared lock, and of its lock's file.
+    """Joins a folder; returns descriptors of it, with a shared lock, and of its lock's file.
 
     Raises:
-        OSError: it cannot be made, or is another user's.
+        OSError: see `join_folder`.
     """
-    for _ in range(JOIN_TRIES):
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(path, 0o700)
-        with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as stack:  # it may have just been removed
-            directory = _open_folder(path)
-            stack.callback(os.close, directory)
-            if try_flock(directory, fcntl.LOCK_SH) and os.path.samestat(os.fstat(directory), os.stat(path)):
-                lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-                stack.pop_all()
-                return directory, lock
-        time.sleep(SHORTEST_PAUSE)
-    raise TimeoutError(path)
-
-
-def _open_folder(path: Path) -> int:
-    """Returns a descriptor of a folder that nobody but this user can write to.
-
-    Raises:
-        OSError: there is no such folder.
-    """
-    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    status = os.fstat(directory)
-    if status.st_uid != os.geteuid() or status.st_mode & 0o077:
+    directory = join_folder(path)
+    try:
+        return directory, os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError:
         os.close(directory)
-        raise PermissionError(path)
-    return directory
+        raise
 
 
 def _leave(path: Path, joined: tuple[int, int]) -> None:
     """Gives up what `_join` returned, and removes the folder unless other actors have it."""
     directory, lock = joined
-    _remove_if_unused(path, directory)
+    remove_folder_if_unused(path, directory)
     os.close(lock)
     os.close(directory)
-
-
-def _remove_if_unused(path: Path, directory: int) -> None:
-    """Removes a folder, given a descriptor of it as well, if no other one has a lock."""
-    with contextlib.suppress(OSError):  # it was removed
-        if try_flock(directory, fcntl.LOCK_EX) and os.path.samestat(os.fstat(directory), os.stat(path)):
-            shutil.rmtree(path, ignore_errors=True)

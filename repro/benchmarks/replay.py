@@ -18,6 +18,7 @@ from paper_configs.acer import gymnasium as acer_gymnasium
 from paper_configs.ctrace import dqn, r2d2
 from paper_configs.impala import atari_shallow
 from paper_configs.refer import figure_4_vracer
+from repro.acting.relay import Relay
 from repro.benchmarks.measuring import sequences, timing
 from repro.benchmarks.measuring.replay_server import serving
 from repro.config import frames_per_step, resolve
@@ -163,8 +164,13 @@ def on_reverb(spec: Trajectory, settings: SequenceSettings, folder: Path) -> Ite
 
 @contextlib.contextmanager
 def in_own_process(spec: Trajectory, settings: SequenceSettings, folder: Path) -> Iterator[Store]:
-    """The same in a process of its own."""
-    with serving(spec, settings, folder / "working") as (address, pid):
+    """The same in a process of its own, by the learner's port, as with `runtime.replay_gb`."""
+    with (
+        serving(spec, settings, folder / "working") as (server, pid),
+        contextlib.closing(Relay("127.0.0.1")) as relay,
+    ):
+        relay.forward_to(server)
+        address = f"127.0.0.1:{relay.port}"
         stored = StoredSequences(StepLayout(spec), address)
         writer = make_writer(reverb.Client(address), spec, settings, None)
         yield Store(writer, writer.flush, stored, pid)

@@ -53,6 +53,20 @@ class Role:
         devices.configure_actor()
         run_evaluator(find_experiment, ml_collections.ConfigDict(config), seed, address)
 
+    def store(self, config: dict[str, Any], seed: int, address: str, key: str) -> None:
+        """Serves the replay."""
+        del seed
+        cli.quiet()
+        from repro.acting.replay_process import make_folder
+        from repro.papers import find_experiment
+        from repro.training import devices
+        from repro.training.experiment import RemoteStoring
+
+        experiment = find_experiment(ml_collections.ConfigDict(config))
+        assert isinstance(experiment, RemoteStoring)
+        devices.configure_actor()
+        experiment.run_remote_replay(make_folder(), address, key)
+
     def learn(self, config: dict[str, Any], seed: int, learner: int, address: str, key: str) -> None:
         """Learns with the chief, with actors on the cluster."""
         cli.quiet()
@@ -104,8 +118,8 @@ class RayActors:
     """Starts actors on a cluster, each where a core is free, on as many machines as there are; a `Launcher`.
 
     An actor or an evaluator for which no core is free waits for one. So does a learner for its cores,
-    `runtime.threads` or one, and for a GPU where this machine has one. All machines have this suite installed, in the
-    same version, and reach this one. The cluster is let go when the process ends.
+    `runtime.threads` or one, and for a GPU where this machine has one, and a replay for its memory. All machines have
+    this suite installed, in the same version, and reach this one. The cluster is let go when the process ends.
 
     Args:
         address: of the cluster, see `ray_cluster.join`.
@@ -142,6 +156,10 @@ class RayActors:
     def start_evaluator(self, address: str) -> RayProcess:
         return self._begin("evaluate", CORES, 0, self._reached(address))
 
+    def start_replay(self, address: str, key: str) -> RayProcess:
+        # No core: actors have those, and wait for it.
+        return self._begin("store", 0, 0, self._reached(address), key, memory=self._replay_bytes)
+
     def describe(self, num_actors: int, num_learners: int = 1, evaluates: bool = False) -> str:
         """Returns what is free for the run, which has not started anything yet, and who must be trusted.
 
@@ -164,11 +182,29 @@ class RayActors:
         else:
             waiting = ""
         who, trust = ("Actors and learners run", TRUST_LEARNERS) if others else ("Actors play", TRUST)
-        return f"{who} on a Ray cluster with {size}.{waiting} {trust}"
+        return f"{who} on a Ray cluster with {size}.{waiting}{self._describe_memory()} {trust}"
 
-    def _begin(self, does: str, cores: int, gpus: int, *arguments: Any) -> RayProcess:
+    def _describe_memory(self) -> str:
+        """Says that the replay waits, where no machine has its memory."""
+        if not self._replay_bytes:
+            return ""
+        machines = (node["Resources"].get("memory", 0) for node in self._ray.nodes() if node["Alive"])
+        free = min(max(machines, default=0), self._ray.available_resources().get("memory", 0))
+        if free >= self._replay_bytes:
+            return ""
+        size = self._config["runtime"]["replay_gb"]
+        return (
+            f" The replay, and with it all, waits for a machine with {size:g} GB, of which {free / 1e9:.1f} are free."
+        )
+
+    @property
+    def _replay_bytes(self) -> int:
+        """That the cluster sets aside for a replay; 0 where it has none in a process of its own."""
+        return int(self._config["runtime"].get("replay_gb", 0.0) * 1e9)
+
+    def _begin(self, does: str, cores: int, gpus: int, *arguments: Any, **resources: int) -> RayProcess:
         """Has a `Role` do what the method of this name does."""
-        role = self._ray.remote(num_cpus=cores, num_gpus=gpus, **ray_cluster.OWN_PROCESS)(Role).remote()
+        role = self._ray.remote(num_cpus=cores, num_gpus=gpus, **resources, **ray_cluster.OWN_PROCESS)(Role).remote()
         return RayProcess(self._ray, role, getattr(role, does).remote(self._config, self._seed, *arguments))
 
     def _reached(self, address: str) -> str:

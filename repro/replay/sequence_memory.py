@@ -13,7 +13,7 @@ from tf_agents.trajectories import Trajectory
 from repro.replay.frame_stacks import OLDER, Frames
 from repro.replay.rng_state import pack_rng, unpack_rng
 from repro.replay.sequence_writer import Priority, SequenceWriter, lead_row
-from repro.replay.sequences import Sample, SequenceSettings
+from repro.replay.sequences import Sample, SequenceSettings, check_priorities
 from repro.replay.shared_rows import SharedRows, taken
 from repro.replay.step_layout import StepLayout
 from repro.replay.sum_tree import SumTree
@@ -172,13 +172,15 @@ class SequenceMemory:
         Raises:
             ValueError: a priority is negative or not finite; none was set.
         """
-        if not (np.isfinite(priorities) & (priorities >= 0)).all():
-            raise ValueError(f"A priority must be a number of at least 0; given were {priorities.tolist()}.")
+        check_priorities(priorities)
         exponent, numbers = self.settings.priority_exponent, keys.astype(np.int64)
         if exponent:
             here = numbers >= self._first
             weights = priorities[here].astype(np.float64) ** exponent
             self._weights.set(numbers[here] % self.settings.capacity, weights)
+
+    def confirm_saved(self, folder: Path) -> None:
+        """Nothing: it is in this process, and is not started again."""
 
     def save(self, folder: Path) -> None:
         """Writes no files; everything is in `get_state`."""

@@ -14,11 +14,17 @@ from reverb.platform.default.checkpointers import DefaultCheckpointer
 from tf_agents.trajectories import Trajectory
 
 from repro.quiet import suppress_stderr
+from repro.replay import saved_replay
 from repro.replay.frame_stacks import Frames
+from repro.replay.saved_replay import Totals, read_totals, write_totals
 from repro.replay.sequence_writer import Priority, ReverbWriter
 from repro.replay.step_layout import FRAME, STATE, STEP, StepLayout
 
 TABLE = "sequences"
+
+
+class EmptyReplayError(RuntimeError):
+    """There was nothing to sample for a while."""
 
 
 class SequenceSettings(NamedTuple):
@@ -54,6 +60,12 @@ class Sample(NamedTuple):
     size: np.ndarray
 
 
+def check_priorities(priorities: np.ndarray) -> None:
+    """Raises ValueError where a priority is negative or not finite."""
+    if not (np.isfinite(priorities) & (priorities >= 0)).all():
+        raise ValueError(f"A priority must be a number of at least 0; given were {priorities.tolist()}.")
+
+
 def make_writer(
     client: reverb.Client, spec: Trajectory, settings: SequenceSettings, priority: Priority | None
 ) -> ReverbWriter:
@@ -74,10 +86,12 @@ class StoredSequences:
     Args:
         layout: of a step.
         address: of the server.
+        empty_seconds: longest wait for the first sequence; None: for ever.
     """
 
-    def __init__(self, layout: StepLayout, address: str) -> None:
+    def __init__(self, layout: StepLayout, address: str, empty_seconds: float | None = None) -> None:
         self._layout = layout
+        self._empty_ms = -1 if empty_seconds is None else int(1000 * empty_seconds)
         self._address = address
         self._client = reverb.Client(address)
         self._batches: dict[int, Iterator[Any]] = {}
@@ -87,11 +101,21 @@ class StoredSequences:
         return int(self._client.server_info()[TABLE].current_size)
 
     def sample(self, size: int) -> Sample:
-        """See `SequenceReplay`."""
-        if size not in self._batches:
-            with suppress_stderr():
-                self._batches[size] = self._begin_sampling(size)
-        info, columns = next(self._batches[size])
+        """See `SequenceReplay`.
+
+        Raises:
+            EmptyReplayError: see there.
+        """
+        try:
+            if size not in self._batches:
+                with suppress_stderr():
+                    self._batches[size] = self._begin_sampling(size)
+            info, columns = next(self._batches[size])
+        except Exception as error:
+            self._batches.pop(size, None)  # it would bring no more
+            if isinstance(error, StopIteration):
+                raise EmptyReplayError from error
+            raise
         states = columns[STATE].numpy() if STATE in columns else None
         leaves = self._layout.unpack(columns[STEP].numpy(), states)
         if self._layout.image is not None:
@@ -111,7 +135,11 @@ class StoredSequences:
 
     def _begin_sampling(self, size: int) -> Iterator[Any]:
         dataset = reverb.TrajectoryDataset.from_table_signature(
-            self._address, TABLE, max_in_flight_samples_per_worker=size, num_workers_per_iterator=1
+            self._address,
+            TABLE,
+            max_in_flight_samples_per_worker=size,
+            num_workers_per_iterator=1,
+            rate_limiter_timeout_ms=self._empty_ms,
         )
         batches = iter(dataset.batch(size, drop_remainder=True))
         # The first sample opens the server's stream, which writes a line on the screen.
@@ -128,6 +156,9 @@ class SequenceReplay:
 
     Reverb's server cannot be bound to this machine, even where all clients are on it: it listens on every interface and
     trusts whoever connects. A firewall has to keep others out.
+
+    Attributes:
+        restarts, lost: see `ServedReplay`; of a replay that was in a process of its own before.
 
     Args:
         spec: of one step of one environment, as `collect_data_spec` of an agent.
@@ -150,11 +181,25 @@ class SequenceReplay:
         self._working = working
         self._more_tables = list(more_tables)
         self._port = port
+        self._totals = Totals()
         self._server: reverb.Server | None = None
 
+    @property
+    def restarts(self) -> int:
+        return self._totals.restarts
+
+    @property
+    def lost(self) -> int:
+        return self._totals.lost
+
     def start(self, saved: Path | None = None) -> None:
-        """Starts the server, empty or with what `save` wrote to a folder."""
+        """Starts the server, empty or with what `save` wrote to a folder.
+
+        What is in other tables there is dropped, as of an evaluator that is no more.
+        """
         settings, exponent = self._settings, self._settings.priority_exponent
+        self._totals = read_totals(saved) if saved else Totals()
+        saved = saved if saved and saved_replay.has_sequences(saved) else None
         table = reverb.Table(
             TABLE,
             sampler=reverb.selectors.Prioritized(exponent) if exponent else reverb.selectors.Uniform(),
@@ -165,9 +210,14 @@ class SequenceReplay:
         )
         shutil.rmtree(self._working, ignore_errors=True)
         checkpointer = DefaultCheckpointer(str(self._working), fallback_checkpoint_path=str(saved) if saved else None)
+        tables = [table, *self._more_tables]
+        dropped = saved_replay.find_names(saved) - {table.name for table in tables} if saved else set()
         with suppress_stderr():
-            self._server = reverb.Server([table, *self._more_tables], self._port, checkpointer=checkpointer)
+            tables += saved_replay.make_tables(dropped)
+            self._server = reverb.Server(tables, self._port, checkpointer=checkpointer)
         self._client = reverb.Client(self.address)
+        for name in dropped:
+            self._client.reset(name)
         self._stored = StoredSequences(self._layout, self.address)
 
     @property
@@ -184,6 +234,11 @@ class SequenceReplay:
     def __len__(self) -> int:
         """Sequences that can be sampled."""
         return len(self._stored)
+
+    @property
+    def num_written(self) -> int:
+        """Sequences that were ever written, before a checkpoint that it began with, too."""
+        return int(self._client.server_info()[TABLE].rate_limiter_info.insert_stats.completed)
 
     def make_writer(self, priority: Priority | None = None) -> ReverbWriter:
         """A writer for one environment; see the function."""
@@ -208,7 +263,11 @@ class SequenceReplay:
                 written = Path(self._client.checkpoint())
         except (reverb.errors.ReverbError, RuntimeError) as error:
             raise OSError(str(error)) from error
+        write_totals(written, self._totals)
         written.rename(folder)
+
+    def confirm_saved(self, folder: Path) -> None:
+        """Nothing: it is in this process, and is not started again."""
 
     def get_state(self) -> dict[str, Any]:
         """Nothing: `save` writes it all."""

@@ -136,6 +136,19 @@ class RemoteActing(Protocol):
 
 
 @runtime_checkable
+class RemoteStoring(Protocol):
+    """An experiment whose replay can be in a process of its own, where `runtime.replay_gb` is above 0."""
+
+    def run_remote_replay(self, folder: Path, address: str, key: str) -> NoReturn:
+        """Serves the replay until the learner is gone.
+
+        Args:
+            folder: for files that come and go, of this process alone.
+            address, key: see `Launcher.start_replay`.
+        """
+
+
+@runtime_checkable
 class SynchronousLearning(Protocol):
     """An experiment that several processes can learn together, `runtime.num_learners` of them."""
 

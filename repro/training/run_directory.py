@@ -36,6 +36,7 @@ CHANGEABLE = (
     ".runtime.env_threads",
     ".runtime.steps_per_call",
     ".runtime.evaluator_episodes",
+    ".runtime.replay_gb",
 )
 """Ends of the names of fields that may change while a run goes on: its algorithm does not depend on them."""
 

@@ -16,11 +16,14 @@ from repro.training.learner import Learner
 from repro.training.trainer import EpisodeLog, RunSettings, Trainer
 
 FOLDER = "replay"
-"""Folder of the replay in a checkpoint."""
+"""Folder of a replay's files in a checkpoint."""
 
 
 class Replay(Protocol):
-    """Where actors' sequences are sampled from: `SequenceMemory` in this process, or `SequenceReplay` on Reverb."""
+    """Where actors' sequences are sampled from.
+
+    It is a `SequenceMemory` in this process, or on Reverb a `SequenceReplay`, or a `RemoteReplay` in another process.
+    """
 
     def start(self, saved: Path | None = None) -> None:
         """Begins, empty or with what `save` wrote to a folder; called before anything else."""
@@ -28,10 +31,15 @@ class Replay(Protocol):
     def __len__(self) -> int:
         """Sequences that can be sampled."""
 
-    def sample(self, size: int) -> Sample: ...
+    def sample(self, size: int) -> Sample | None:
+        """Samples sequences; None where there are too few, as of a process that was started again."""
+
     def set_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None: ...
     def save(self, folder: Path) -> None:
         """Writes files of its own to a folder, which must not exist yet."""
+
+    def confirm_saved(self, folder: Path) -> None:
+        """Notes that the last checkpoint has what `save` wrote, in this folder."""
 
     def get_state(self) -> dict[str, Any]:
         """What is to be saved besides these files."""
@@ -116,6 +124,11 @@ class SequenceTrainer(Trainer):
     def _restarts(self) -> int:
         return self._actor_pool.restarts
 
+    def save(self) -> Path:
+        path = super().save()
+        self._replay.confirm_saved(path / FOLDER)
+        return path
+
     def summary(self) -> dict[str, Any]:
         """Totals of the run so far."""
         return super().summary() | self._actor_pool.totals()
@@ -131,7 +144,9 @@ class SequenceTrainer(Trainer):
         frames = self.frames + self.frames_per_update
         lag = self._actor_pool.play(self._gradient_steps, frames)
         if frames > self._settings.first_frames and (self._gradient_steps or len(self._replay)):
-            self._scalars = self._learn(self._replay.sample(self._settings.batch_size))
+            sample = self._replay.sample(self._settings.batch_size)
+            if sample is not None:
+                self._scalars = self._learn(sample)
         if (self.updates + 1) % self._settings.publish_period == 0:
             self._weights.publish(self._gradient_steps)
         return self._scalars, lag

@@ -11,7 +11,7 @@ import reverb
 import tensorflow as tf
 
 from repro.acting import actor_processes, evaluator_process, remote_evaluator
-from repro.acting.evaluator_process import Evaluator, make_tables
+from repro.acting.evaluator_process import Evaluator
 from repro.acting.play import play
 from repro.acting.remote_evaluator import LearnerLink, Offer, evaluate_offers, seed_of
 from repro.acting.supervision import MAX_FAILURES, Supervision
@@ -42,7 +42,7 @@ class Learner:
         self._make_process = make_process
         supervision = Supervision(self.said.append, folder, silent_seconds)
         self.evaluator = Evaluator(self, self.variables, tasks, supervision)
-        self.server = reverb.Server(make_tables(self.variables))
+        self.server = reverb.Server(self.evaluator.make_tables())
         self.address = f"localhost:{self.server.port}"
         self.evaluator.start(self.address)
 

@@ -149,7 +149,10 @@ class _Reports:
 
 
 class _Anything:
+    """A replay in the learner's process, and weights."""
+
     address = "localhost:1"
+    lost = restarts = 0
 
 
 def _actor_pool(folder, command=None, warn=print, silent_seconds=600.0, home=None):

@@ -77,10 +77,11 @@ class FakeRay(types.ModuleType):
         self.killed.append(role.number)
 
     def nodes(self):
-        return [{"Alive": True}, {"Alive": False}, {"Alive": True}]
+        sizes = {"memory": 2e9}, {"memory": 9e9}, {}
+        return [{"Alive": i != 1, "Resources": size} for i, size in enumerate(sizes)]
 
     def available_resources(self):
-        return {"CPU": 3.0}
+        return {"CPU": 3.0, "memory": 2e9}
 
 
 class _Role:
@@ -152,6 +153,21 @@ def test_an_evaluator_is_a_task_of_one_core_that_reaches_the_learner_by_its_addr
     assert process.may_wait
     process.kill()
     assert ray.killed == [1]
+
+
+def test_a_replay_is_a_task_for_which_memory_is_set_aside(ray):
+    config = {"agent": "r2d2", "runtime": {"num_actors": 2, "replay_gb": 1.5}}
+    process = RayActors("auto", config, 7).start_replay("localhost:1234", "key")
+    assert ray.tasks == [("store", config, 7, "10.0.0.1:1234", "key")]
+    assert ray.options == OPTIONS | {"num_cpus": 0, "memory": 1_500_000_000}  # actors, who wait for it, have all cores
+    assert process.may_wait
+    assert "wait" not in RayActors("auto", config, 7).describe(3)
+
+
+def test_a_replay_is_said_to_wait_for_memory_that_no_machine_has(ray):
+    config = {"agent": "r2d2", "runtime": {"num_actors": 2, "replay_gb": 2.5}}  # the one with 9 GB is gone
+    waiting = " The replay, and with it all, waits for a machine with 2.5 GB, of which 2.0 are free. "
+    assert waiting in RayActors("auto", config, 7).describe(3)
 
 
 def test_a_port_that_another_learner_has_is_refused(ray):

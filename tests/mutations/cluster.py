@@ -10,6 +10,15 @@ RELAY = "repro/acting/weights_relay.py"
 RAY = "repro/launch/ray_actors.py"
 JOIN = "repro/launch/ray_cluster.py"
 STALENESS = "repro/evidence/staleness.py"
+REMOTE_REPLAY = "repro/training/remote_replay.py"
+REPLAY_KEEPER = "repro/acting/replay_keeper.py"
+SEQUENCES = "repro/replay/sequences.py"
+REMOTE_POOL = "repro/acting/remote_actor_pool.py"
+REPLAY_PROCESS = "repro/acting/replay_process.py"
+PORT_RELAY = "repro/acting/relay.py"
+TEST_REMOTE_REPLAY = "tests/training/test_remote_replay.py"
+TEST_REPLAY_LINK = "tests/acting/test_replay_link.py"
+TEST_PORT_RELAY = "tests/acting/test_relay.py"
 TEST = "tests/acting/test_remote_source.py"
 TEST_REMOTE = "tests/acting/test_remote.py"
 TEST_RELAY = "tests/acting/test_weights_relay.py"
@@ -22,6 +31,7 @@ TRAIN = "repro/train.py"
 TEST_GROUP = "tests/training/test_learner_group.py"
 TEST_LEARNERS = "tests/training/test_synchronous_learners.py"
 FILES = "repro/launch/run_files.py"
+LOCKS = "repro/files.py"
 MACHINE = "repro/launch/machine_run.py"
 JOB = "repro/launch/cluster_job.py"
 RAY_RUNS = "repro/launch/ray_runs.py"
@@ -43,8 +53,8 @@ VARIANTS = [
     Variant(
         "cluster: an actor ends where its report of games breaks off",
         REMOTE,
-        "with contextlib.suppress(RuntimeError):",
-        "with contextlib.nullcontext():",
+        "with contextlib.suppress(RuntimeError):  # Reverb's",
+        "with contextlib.nullcontext():  # Reverb's",
         f"{TEST_REMOTE}::test_an_actor_goes_on_after_a_report_of_games_that_breaks_off_and_none_counts_twice",
     ),
     Variant(
@@ -225,7 +235,7 @@ VARIANTS = [
         "relay: the file is written in place",
         RELAY,
         "os.replace(partial, self._folder / WEIGHTS)",
-        "shutil.copyfile(partial, self._folder / WEIGHTS)",
+        "(self._folder / WEIGHTS).write_bytes(partial.read_bytes())",
         f"{TEST_RELAY}::test_weights_that_were_read_stay_as_they_are",
     ),
     Variant(
@@ -300,14 +310,14 @@ VARIANTS = [
     ),
     Variant(
         "relay: a folder may be one that others write to",
-        RELAY,
+        LOCKS,
         "status.st_uid != os.geteuid() or status.st_mode & 0o077",
         "status.st_uid != os.geteuid()",
         f"{TEST_RELAY}::test_a_folder_that_is_not_this_users_alone_is_not_used",
     ),
     Variant(
         "relay: a folder is removed that actors have",
-        RELAY,
+        LOCKS,
         "if try_flock(directory, fcntl.LOCK_EX) and os.path",
         "if os.path",
         f"{TEST_RELAY}::test_what_killed_actors_left_is_removed_by_the_next_one_of_any_learner",
@@ -722,16 +732,9 @@ VARIANTS = [
         f"{TEST_EVALUATOR_PROCESS}::test_the_newest_weights_of_every_hundredth_are_taken_once_and_come_back_with_their_updates",
     ),
     Variant(
-        "a replay on Reverb cannot be read without an evaluator",
-        "repro/papers/ctrace/experiment.py",
-        "self.num_actors) + evaluator_process.make_tables(variables)",
-        "self.num_actors) + (evaluator_process.make_tables(variables) if evaluator else [])",
-        "tests/training/test_evaluator_setup.py::test_a_run_with_a_replay_on_reverb_goes_on_with_and_without_evaluator",
-    ),
-    Variant(
         "evaluator: the same weights are played with again",
         EVALUATOR_PROCESS,
-        "        max_times_sampled=1,\n",
+        "            max_times_sampled=1,\n",
         "",
         f"{TEST_EVALUATOR_PROCESS}::test_the_newest_weights_of_every_hundredth_are_taken_once_and_come_back_with_their_updates",
     ),
@@ -835,5 +838,194 @@ VARIANTS = [
         'self._begin("evaluate", CORES, 0, self._reached(address))',
         'self._begin("evaluate", CORES, 0, address)',
         f"{TEST_RAY}::test_an_evaluator_is_a_task_of_one_core_that_reaches_the_learner_by_its_address",
+    ),
+    Variant(
+        "replay: what a checkpoint has counts as lost",
+        REPLAY_KEEPER,
+        "min(store.num_written - store.num_kept, self._capacity)",
+        "min(store.num_written, self._capacity)",
+        f"{TEST_REMOTE_REPLAY}::test_another_process_begins_with_what_the_last_checkpoint_has",
+    ),
+    Variant(
+        "replay: more is lost than it holds",
+        REPLAY_KEEPER,
+        "min(store.num_written - store.num_kept, self._capacity)",
+        "store.num_written - store.num_kept",
+        f"{TEST_REMOTE_REPLAY}::test_no_more_is_lost_than_the_replay_holds",
+    ),
+    Variant(
+        "replay: what was last said before a save is less than what was saved",
+        REPLAY_KEEPER,
+        "store.num_written = max(store.num_written, message.number)",
+        "store.num_written = message.number if message.kind == Kind.WRITTEN else store.num_written",
+        f"{TEST_REMOTE_REPLAY}::test_a_process_that_is_killed_right_after_a_save_has_lost_nothing",
+    ),
+    Variant(
+        "replay: ends with a checkpoint between them are failures in a row",
+        REPLAY_KEEPER,
+        "count = 1 if self._has_saved else before + 1",
+        "count = before + 1",
+        f"{TEST_REMOTE_REPLAY}::test_ends_with_a_checkpoint_between_them_do_not_end_the_run",
+    ),
+    Variant(
+        "replay: an end without a checkpoint is no failure",
+        REPLAY_KEEPER,
+        "count = 1 if self._has_saved else before + 1",
+        "count = 1",
+        f"{TEST_REMOTE_REPLAY}::test_a_replay_that_ends_again_and_again_ends_the_run_which_is_saved",
+    ),
+    Variant(
+        "replay: one that was replaced has the key of the newest",
+        REPLAY_KEEPER,
+        "self._starts[0] - 1, secrets.token_hex()",
+        "self._starts[0] - 1, 'the same'",
+        f"{TEST_REMOTE_REPLAY}::test_who_does_not_know_the_key_or_was_replaced_is_no_process",
+    ),
+    Variant(
+        "replay: one that reads what it was sent hangs",
+        REPLAY_KEEPER,
+        "RESTORE_SECONDS if self._store is not None and self._store.restores else super()._limit(i)",
+        "super()._limit(i)",
+        f"{TEST_REMOTE_REPLAY}::test_a_process_that_hangs_is_replaced_but_may_read_what_it_was_sent",
+    ),
+    Variant(
+        "replay: part of a file stays in a checkpoint",
+        REPLAY_KEEPER,
+        "            shutil.rmtree(folder, ignore_errors=True)  # its process has ended\n            folder.mkdir()",
+        "            folder.mkdir(exist_ok=True)",
+        f"{TEST_REMOTE_REPLAY}::test_what_a_process_sent_that_ended_in_a_save_is_no_part_of_the_checkpoint",
+    ),
+    Variant(
+        "replay: a checkpoint has the totals of the one that it takes over",
+        REPLAY_KEEPER,
+        ", ignore=ignored, dirs_exist_ok=True",
+        ", dirs_exist_ok=True",
+        f"{TEST_REMOTE_REPLAY}::test_a_checkpoint_during_a_restart_takes_over_what_the_last_one_has_and_waits_for_nothing",
+    ),
+    Variant(
+        "replay: one that hangs keeps a signal waiting",
+        REPLAY_KEEPER,
+        "silent_seconds = min(STOP_SECONDS, self._supervision.silent_seconds)",
+        "silent_seconds = self._supervision.silent_seconds",
+        f"{TEST_REMOTE_REPLAY}::test_a_process_that_hangs_keeps_no_signal_waiting",
+    ),
+    Variant(
+        "replay: a connection outlives its process",
+        REPLAY_KEEPER,
+        "        self._close_link()\n        count",
+        "        count",
+        f"{TEST_REMOTE_REPLAY}::test_a_connection_ends_with_its_process_whose_machine_does_not_answer",
+    ),
+    Variant(
+        "replay: it is ended before it can say why it ends",
+        REPLAY_KEEPER,
+        "if not self._stop.wait(REASON_SECONDS):",
+        "if not self._stop.is_set():",
+        f"{TEST_REMOTE_REPLAY}::test_how_a_process_ended_by_itself_is_waited_for",
+    ),
+    Variant(
+        "replay: a signal is not heard while samples are waited for",
+        REMOTE_REPLAY,
+        "                raise Interrupted",
+        "                pass",
+        f"{TEST_REMOTE_REPLAY}::test_a_signal_during_a_restart_ends_the_wait_for_samples",
+    ),
+    Variant(
+        "replay: one that has little is learned from",
+        REMOTE_REPLAY,
+        "if (count := len(self)) < self._min_size:",
+        "if not (count := len(self)):",
+        f"{TEST_REMOTE_REPLAY}::test_a_replay_that_begins_again_with_little_is_not_learned_from",
+    ),
+    Variant(
+        "replay: new priorities are waited for",
+        REMOTE_REPLAY,
+        " and time.monotonic() < deadline",
+        "",
+        f"{TEST_REMOTE_REPLAY}::test_new_priorities_are_not_waited_for_where_there_is_no_process_or_none_that_answers",
+    ),
+    Variant(
+        "replay: one whose connections end is asked for ever",
+        REMOTE_REPLAY,
+        "if broken == MAX_BROKEN:",
+        "if False:",
+        f"{TEST_REMOTE_REPLAY}::test_a_replay_whose_connections_end_again_and_again_ends_the_run",
+    ),
+    Variant(
+        "replay: other machines do not reach it",
+        REMOTE_REPLAY,
+        "LOCAL if launcher.home is None else EVERYWHERE",
+        "LOCAL",
+        f"{TEST_REMOTE_REPLAY}::test_actors_and_the_learner_reach_it_by_the_same_ports_all_the_time",
+    ),
+    Variant(
+        "replay: other machines reach that of one machine",
+        REMOTE_REPLAY,
+        "LOCAL if launcher.home is None else EVERYWHERE",
+        "EVERYWHERE",
+        f"{TEST_REMOTE_REPLAY}::test_on_one_machine_no_port_is_open_to_others",
+    ),
+    Variant(
+        "replay: one that saves is asked for what it has",
+        REPLAY_PROCESS,
+        "number, signs.count = signs.count(), None",
+        "number = signs.count()",
+        f"{TEST_REPLAY_LINK}::test_a_process_gives_signs_of_life_while_it_saves",
+    ),
+    Variant(
+        "replay: a run cannot go on without the evaluator that it had",
+        SEQUENCES,
+        "            tables += saved_replay.make_tables(dropped)",
+        "            pass",
+        f"{TEST_EVALUATOR_SETUP}::test_a_run_with_a_replay_on_reverb_goes_on_with_an_evaluator_and_without_the_one_that_it_had",
+    ),
+    Variant(
+        "replay: a run keeps the tables of what it has no more",
+        SEQUENCES,
+        "            self._client.reset(name)",
+        "            pass",
+        "tests/replay/test_sequences.py::test_tables_that_are_no_more_are_dropped_from_what_was_saved",
+    ),
+    Variant(
+        "replay: actors that wait for it hang",
+        REMOTE_POOL,
+        "if self._keeper is None or self._keeper.answers:",
+        "if True:",
+        "tests/acting/test_remote_actor_pool.py::test_actors_are_not_silent_while_they_wait_for_a_replay",
+    ),
+    Variant(
+        "replay: no memory is set aside for it",
+        RAY,
+        "key, memory=self._replay_bytes)",
+        "key)",
+        f"{TEST_RAY}::test_a_replay_is_a_task_for_which_memory_is_set_aside",
+    ),
+    Variant(
+        "replay: it waits for a core that actors have who wait for it",
+        RAY,
+        'self._begin("store", 0, 0,',
+        'self._begin("store", CORES, 0,',
+        f"{TEST_RAY}::test_a_replay_is_a_task_for_which_memory_is_set_aside",
+    ),
+    Variant(
+        "relay: who comes too early is not kept waiting",
+        PORT_RELAY,
+        "    writer.write(EMPTY_SETTINGS)",
+        "    return",
+        f"{TEST_PORT_RELAY}::test_a_call_of_reverb_s_waits_without_work_and_ends_once_there_is_a_server",
+    ),
+    Variant(
+        "relay: connections outlive their server",
+        PORT_RELAY,
+        "            connection.cancel()",
+        "            pass",
+        f"{TEST_PORT_RELAY}::test_connections_to_a_server_that_is_gone_end_and_the_next_lead_to_another_one",
+    ),
+    Variant(
+        "replay: folders of processes that go on are removed",
+        REPLAY_PROCESS,
+        "    join_folder(folder)",
+        "    folder.mkdir(mode=0o700)",
+        f"{TEST_REPLAY_LINK}::test_a_folder_is_removed_once_its_process_has_ended_and_nothing_of_others",
     ),
 ]

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import reverb
 import tensorflow as tf
 from tf_agents.trajectories import StepType, Trajectory
 
 from repro.environments.specs import STACK, FrameStackSpec
+from repro.replay import saved_replay
 from repro.replay.frame_stacks import Frames, with_stacks
 from repro.replay.sequence_memory import SequenceMemory
 from repro.replay.sequences import SequenceReplay, SequenceSettings
@@ -344,6 +346,30 @@ def test_saved_replay_on_reverb_continues(tmp_path):
     finally:
         again.close()
     assert (tmp_path / "saved").exists()
+
+
+def test_tables_that_are_no_more_are_dropped_from_what_was_saved(tmp_path):
+    """A run goes on without the evaluator that it had, or with its replay elsewhere, and the other way round."""
+    spec, settings = _spec(core=False), SequenceSettings(3, 1, 0, 50, 0.0)
+    others = [reverb.Table.queue(name, 5) for name in ("kept", "dropped")]
+    first = SequenceReplay(spec, settings, tmp_path / "working", others)
+    first.start()
+    _write(first, _games(np.random.default_rng(2), spec, (6,)), 1)
+    client = reverb.Client(first.address)
+    for name in ("kept", "dropped"):
+        for _ in range(3):
+            client.insert(np.zeros(2), {name: 1.0})
+    first.save(tmp_path / "saved")
+    count, before = len(first), set(_sampled(first, 30))
+    first.close()
+    assert saved_replay.find_names(tmp_path / "saved") == {"sequences", "kept", "dropped"}
+
+    again = SequenceReplay(spec, settings, tmp_path / "working", [reverb.Table.queue(n, 5) for n in ("kept", "new")])
+    again.start(tmp_path / "saved")
+    sizes = {name: table.current_size for name, table in reverb.Client(again.address).server_info().items()}
+    assert sizes == {"sequences": count, "kept": 3, "dropped": 0, "new": 0}
+    assert set(_sampled(again, 30)) == before
+    again.close()
 
 
 @pytest.mark.parametrize("at_a_lost_life", [False, True])

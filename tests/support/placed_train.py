@@ -1,9 +1,9 @@
 """`repro.train` that places its actors and learners on the machines of `network.py`: `-m tests.support.placed_train`.
 
 The variable `PLACES` of its environment has names of the machines, for each of the chief's actors that of its machine,
-and that of an evaluator. While the folder of the run has a file `gone_<machine>`, such processes are placed beside the
-chief, as Ray places them where a core is free. All of them are forks of this process. Without the variable it is the
-run, and starts others as `repro.train` does. At the end it leaves `totals.json` beside the run.
+and those of an evaluator and of a replay. While the folder of the run has a file `gone_<machine>`, such processes are
+placed beside the chief, as Ray places them where a core is free. All of them are forks of this process. Without the
+variable it is the run, and starts others as `repro.train` does. At the end it leaves `totals.json` beside the run.
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ class PlacedLauncher(ForkedLauncher):
         places = json.loads(os.environ[VARIABLE])
         if "learner" in flags:
             machine = flags["learner"]
+        elif "evaluates" in flags or "stores" in flags:
+            machine = places["evaluator" if "evaluates" in flags else "replay"]
         else:
-            machine = places["evaluator"] if "evaluates" in flags else places["actors"][flags["actor"]]
+            machine = places["actors"][flags["actor"]]
         if (self._run_dir.parent / f"gone_{machine}").exists():
             machine = 0
         flags = flags | {"address": f"{self.home}:{flags['address'].rsplit(':', 1)[1]}"}

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tf_agents.trajectories.time_step import restart
 
 from repro.acting.actor_processes import LocalProcess
-from repro.acting.evaluator_process import OFFERED, PLAYED, Evaluator, make_tables
+from repro.acting.evaluator_process import OFFERED, PLAYED, Evaluator
 from repro.acting.play import play
 from repro.acting.remote_evaluator import seed_of
 from repro.acting.supervision import Supervision
@@ -57,7 +57,7 @@ def train(folder, evaluates):
         if evaluates:
             variables = agent.collect_policy.variables()
             evaluator = Evaluator(Launcher(folder), variables, (), Supervision(print, folder))
-            server = reverb.Server(make_tables(variables))
+            server = reverb.Server(evaluator.make_tables())
             evaluator.start(f"localhost:{server.port}")
         return evaluator
 
@@ -191,8 +191,8 @@ def test_every_agent_with_actors_in_processes_has_an_evaluator_that_begins_and_e
     if isinstance(trainer, OnPolicyTrainer):
         trainer._source._start()
     wait(lambda: launcher.actors, LONGEST_SECONDS)
-    (address, actor), *_ = launcher.actors
-    assert {OFFERED, PLAYED} <= set(reverb.Client(address).server_info())
+    ((address, actor), *_), tables = launcher.actors, {OFFERED, PLAYED}
+    assert (tables <= set(reverb.Client(address).server_info())) == evaluates
     trainer._follow()
     if evaluates:
         wait(lambda: launcher.evaluators, LONGEST_SECONDS)
@@ -204,23 +204,17 @@ def test_every_agent_with_actors_in_processes_has_an_evaluator_that_begins_and_e
     assert all(process.ended.is_set() for _, process in launcher.evaluators)
 
 
-@pytest.mark.parametrize(("before", "after"), [(4, 0), (0, 4)])
-def test_a_run_with_a_replay_on_reverb_goes_on_with_and_without_evaluator(tmp_path, before, after):
-    saved = tmp_path / "saved"
-
-    def built(episodes):
+def test_a_run_with_a_replay_on_reverb_goes_on_with_an_evaluator_and_without_the_one_that_it_had(tmp_path):
+    saved = None
+    for number, episodes in enumerate((0, 4, 0)):
         config = config_of("ctrace.gymnasium/r2d2_ctrace", schedule=PROCESSES, evaluator_episodes=episodes)
-        run = RunDirectory(tmp_path / str(episodes), config.to_dict(), 1)
-        return find_experiment(config).build_trainer(1, run, print, Idle())
-
-    trainer = built(before)
-    trainer._begin()
-    trainer._replay.save(saved)
-    trainer.close()
-    trainer = built(after)
-    trainer._replay.start(saved)
-    assert len(trainer._replay) == 0
-    trainer.close()
+        run = RunDirectory(tmp_path / f"run_{number}", config.to_dict(), 1)
+        trainer = find_experiment(config).build_trainer(1, run, print, Idle())
+        trainer._replay.start(saved)
+        assert len(trainer._replay) == 0
+        saved = tmp_path / f"saved_{number}"
+        trainer._replay.save(saved)
+        trainer.close()
 
 
 def test_several_tasks_are_played_one_after_the_other_by_one_agent(monkeypatch):

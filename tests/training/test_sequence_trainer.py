@@ -11,6 +11,7 @@ import tensorflow as tf
 from repro.replay.sequences import Sample
 from repro.training.checkpoint import CheckpointError
 from repro.training.learner import LearnerOutput
+from repro.training.run_directory import checkpoint_name
 from repro.training.sequence_trainer import FOLDER
 from tests.papers.ctrace.small import make_loop
 from tests.support.training import save_elsewhere, weights_of
@@ -30,6 +31,27 @@ def test_nothing_is_learned_before_the_first_frames(tmp_path):
     assert steps == [0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7]
     assert [math.isnan(loss) for loss in losses] == [True] * 5 + [False] * 7
     assert loop.summary()["gradient_steps"] == 7
+
+
+def test_updates_go_on_without_learning_where_a_replay_is_empty_again(tmp_path):
+    loop, _, agent = make_loop(tmp_path, updates=12, steps_per_update=5)
+    full, steps = loop._replay.sample, []
+    for update in loop:
+        steps.append(int(agent.train_step_counter))
+        loop._replay.sample = full if update.updates > 8 else lambda size: None
+    loop.close()
+    assert steps == [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3]
+    assert loop.summary()["gradient_steps"] == 3
+
+
+def test_a_replay_is_told_where_the_last_checkpoint_has_what_it_saved(tmp_path):
+    loop, _, _ = make_loop(tmp_path, updates=2)
+    kept = []
+    loop._replay.confirm_saved = kept.append
+    for _ in loop:
+        pass
+    loop.close()
+    assert kept == [tmp_path / "checkpoints" / checkpoint_name(updates) / FOLDER for updates in (1, 2)]
 
 
 def test_resumed_run_continues_with_its_replay(tmp_path):

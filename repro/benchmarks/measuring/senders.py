@@ -83,6 +83,9 @@ class SenderLauncher:
     def start_evaluator(self, address: str) -> ActorProcess:
         raise NotImplementedError("There is no evaluator.")
 
+    def start_replay(self, address: str, key: str) -> ActorProcess:
+        raise NotImplementedError("There is no replay.")
+
 
 def send(group: UnrollGroup, actor: int, start: int, address: str) -> NoReturn:
     """Sends a group of unrolls as fast as the learner takes it, until that is gone, and takes weights before each time.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import reverb
 import tensorflow as tf
 from tf_agents.trajectories import Trajectory
 
-from repro.acting import evaluator_process
 from repro.acting.actor import Actor
 from repro.acting.actor_pool import ActorPool, LocalActorPool
 from repro.acting.actor_processes import ActorProcesses, Launcher, LocalLauncher
@@ -18,13 +19,15 @@ from repro.acting.batches import GroupSizes
 from repro.acting.evaluator_process import Evaluator
 from repro.acting.lockstep_source import LockstepSource
 from repro.acting.machines import own_machine
-from repro.acting.remote import PulledWeights, RemoteWeights, Reporter, make_tables
-from repro.acting.remote_actor import begin, run_actor
-from repro.acting.remote_actor_pool import RemoteActorPool
+from repro.acting.remote import PulledWeights, RemoteWeights, Reporter, find_replay, make_tables
+from repro.acting.remote_actor import begin, end_with, run_actor
+from repro.acting.remote_actor_pool import RemoteActorPool, ServedReplay
+from repro.acting.replay_keeper import ReplayKeeper
+from repro.acting.replay_process import run_replay
 from repro.acting.supervision import Supervision, make_actors
 from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import WeightsPublisher
-from repro.config import check_schedule, frames_per_step
+from repro.config import PROCESSES, check_schedule, frames_per_step
 from repro.environments.batched import BatchedEnvironment
 from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy
 from repro.networks.q_network import QNetwork
@@ -43,6 +46,7 @@ from repro.training.evaluation import describe_games
 from repro.training.evaluator_setup import make_evaluator
 from repro.training.experiment import Warn
 from repro.training.learner import Learner
+from repro.training.remote_replay import RemoteReplay
 from repro.training.run_directory import RunDirectory
 from repro.training.seeds import make_run_seeds
 from repro.training.sequence_trainer import Replay, ReplayTrainingConfig, SequenceTrainer
@@ -121,6 +125,22 @@ class SequenceExperiment(ActorExperiment):
         return InitialPriority(n, loss.discount, loss.rescaling, replay.priority_of_max, replay.burn_in)
 
     @property
+    def has_remote_replay(self) -> bool:
+        """Whether the replay is in a process of its own.
+
+        Raises:
+            ValueError: it cannot be.
+        """
+        runtime = self.config.runtime
+        size = runtime.get("replay_gb", 0.0)
+        if not 0 <= size < np.inf or (size and runtime.schedule != PROCESSES):
+            raise ValueError(
+                f"runtime.replay_gb={size:g}: choose 0, or with runtime.schedule={PROCESSES} or --cluster what the "
+                "process of the replay needs."
+            )
+        return size > 0
+
+    @property
     def frames_per_update(self) -> int:
         """Environment frames that all actors play between two gradient steps."""
         steps = self.num_actors * self.envs_per_actor * self.config.learner.steps_per_update
@@ -161,6 +181,7 @@ class SequenceExperiment(ActorExperiment):
         if self.sequence_settings.capacity < 1:
             raise ValueError(f"replay.{self.CAPACITY}={config.replay[self.CAPACITY]} hold no sequence: choose more.")
         check_schedule(config, self.SCHEDULES)
+        is_remote = self.has_remote_replay
         devices.check_compute_dtype(config, warn)
         environment = self.make_actor_environment(0, 0)  # shows the specs
         strategy = devices.make_strategy()
@@ -175,7 +196,18 @@ class SequenceExperiment(ActorExperiment):
         else:
             launcher = launch or LocalLauncher(run.path, run.actors)
             evaluator = make_evaluator(config, launcher, agent, watched)
-            pool, weights, replay = self._remote_pool(run, agent, episodes, watched, launcher, evaluator)
+            tables = evaluator.make_tables() if evaluator else []
+            tables += make_tables(agent.collect_policy.variables(), waiting_unrolls=self.num_actors)
+            spec, settings = agent.collect_data_spec, self.sequence_settings
+            served: SequenceReplay | RemoteReplay
+            keeper: ReplayKeeper | None = None
+            if is_remote:
+                keeper = ReplayKeeper(launcher, watched, settings.capacity)
+                served = RemoteReplay(keeper, spec, tables)
+            else:
+                served = SequenceReplay(spec, settings, run.path / WORKING, tables, launcher.port)
+            pool, weights = self._remote_pool(served, agent, episodes, watched, launcher, evaluator, keeper)
+            replay = served
         return SequenceTrainer(
             learner,
             pool,
@@ -194,10 +226,22 @@ class SequenceExperiment(ActorExperiment):
         environment = self.make_actor_environment(index, environment_seed, start)
         policy = self.make_local_policy(environment, self.make_exploration()[index].epsilon)
         reporter = Reporter(reverb.Client(address), index, own_machine(address))
+        if self.has_remote_replay:
+            replay = find_replay(address)
+            end_with(replay)  # where another learner has come to the address meanwhile, its replay has another one
+        else:
+            replay = address
         steps = self.config.learner.steps_per_update
         actor = Actor(environment, policy, PulledWeights(address), steps, action_seed, reporter.append)
         settings = self.sequence_settings
-        run_actor(actor, policy.trajectory_spec, settings, self.initial_priority, reporter, address, steps)
+        run_actor(actor, policy.trajectory_spec, settings, self.initial_priority, reporter, replay, steps)
+
+    def run_remote_replay(self, folder: Path, address: str, key: str) -> NoReturn:
+        """See `RemoteStoring`."""
+        environment = self.make_actor_environment(0, 0)  # shows the specs
+        spec = self.make_local_policy(environment, 0.0).trajectory_spec
+        environment.close()
+        run_replay(lambda working: SequenceReplay(spec, self.sequence_settings, working), folder, address, key)
 
     def _local_pool(
         self, seed: int, agent: CtraceAgent, episodes: EpisodeLog, watched: Supervision
@@ -260,21 +304,17 @@ class SequenceExperiment(ActorExperiment):
 
     def _remote_pool(
         self,
-        run: RunDirectory,
+        replay: ServedReplay,
         agent: CtraceAgent,
         episodes: EpisodeLog,
         watched: Supervision,
         launcher: Launcher,
         evaluator: Evaluator | None,
-    ) -> tuple[ActorPool, WeightsPublisher, Replay]:
+        keeper: ReplayKeeper | None,
+    ) -> tuple[ActorPool, WeightsPublisher]:
         """Actors in processes of their own; as many unrolls as there are actors may wait for the learner."""
-        variables = agent.collect_policy.variables()
-        weights = RemoteWeights(variables)
-        # A checkpoint has all tables, and can be read where none of them is missing: a run may go on without evaluator.
-        tables = make_tables(variables, waiting_unrolls=self.num_actors) + evaluator_process.make_tables(variables)
-        spec, working = agent.collect_data_spec, run.path / WORKING
-        replay = SequenceReplay(spec, self.sequence_settings, working, tables, launcher.port)
+        weights = RemoteWeights(agent.collect_policy.variables())
         actors = ActorProcesses(launcher, self.num_actors, watched)
         envs, per_step = self.envs_per_actor, frames_per_step(self.config)
-        pool = RemoteActorPool(replay, weights, actors, envs, episodes.append, per_step, evaluator)
-        return pool, weights, replay
+        pool = RemoteActorPool(replay, weights, actors, envs, episodes.append, per_step, evaluator, keeper)
+        return pool, weights

@@ -68,3 +68,13 @@ def test_only_the_environments_of_actors_stay_open(tmp_path, monkeypatch):
 def test_a_replay_of_no_sequence_is_refused(tmp_path, agent, field, size):
     with pytest.raises(ValueError, match=rf"replay\.{field}={size} hold no sequence: choose more"):
         build(tmp_path, agent, **{field: size})
+
+
+@pytest.mark.parametrize(("schedule", "size"), [("lockstep", 1.0), ("processes", -1.0), ("processes", float("inf"))])
+def test_a_replay_in_a_process_of_its_own_needs_actors_in_processes(tmp_path, schedule, size):
+    config = gymnasium.get_config("smoke")
+    config.agent = "r2d2_retrace"
+    config = resolve(config)
+    config.runtime.schedule, config.runtime.replay_gb = schedule, size
+    with pytest.raises(ValueError, match=rf"^runtime\.replay_gb={size:g}: choose 0, or with .*=processes or --cluster"):
+        find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)

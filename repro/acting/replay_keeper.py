@@ -1,0 +1,326 @@
+"""The processes of a replay at the learner's end, one after the other."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import secrets
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from repro.acting.actor_processes import JOIN_SECONDS, START_SECONDS, ActorProcess, ActorProcesses, Launcher
+from repro.acting.machines import check_reached
+from repro.acting.replay_link import Kind, Link, LinkEndedError, Message
+from repro.acting.supervision import AWAY_SECONDS, ActorPoolError, Supervision
+from repro.environments.batched import one_line
+from repro.replay.saved_replay import TOTALS, Totals, read_totals, write_totals
+
+POLL_SECONDS = 0.02
+REASON_SECONDS = 3.0
+"""Longest wait for how a process ended, once its connection has."""
+RESTORE_SECONDS = 3600.0
+"""For which a process may be silent that reads a checkpoint: the learner sends and Reverb reads without a pause."""
+ANSWER_SECONDS = 3.0
+"""Since the last sign of life of a process that answers; it gives one each second."""
+STOP_SECONDS = 1.5 * AWAY_SECONDS
+"""Silence after which a process hangs once the run is to end: less than `stopping.STOP_SECONDS`, and more than one
+absence of the learner counts."""
+
+
+class _Store:
+    """A process that has connected.
+
+    Attributes:
+        link: to it.
+        start: how often one was started before it.
+        restores: whether it reads what it begins with.
+        serves: whether it has a server.
+        last_sign: time of its last sign of life.
+        num_written: sequences that were written to it.
+        num_saved, num_kept: of them, what it saved the last time, and what the last checkpoint has.
+        folder: that it saves to; None while it does not.
+        failure: why it could not.
+    """
+
+    def __init__(self, link: Link, start: int) -> None:
+        self.link, self.start = link, start
+        self.restores, self.serves = True, False
+        self.last_sign = time.monotonic()
+        self.num_written = self.num_saved = self.num_kept = 0
+        self.folder: Path | None = None
+        self.failure: OSError | None = None
+
+
+class ReplayKeeper(ActorProcesses):
+    """Starts a replay's process, and in the place of one that ends or hangs another, with what the last checkpoint has.
+
+    Each process has a key and a connection of its own; only the newest one counts.
+
+    Args:
+        launcher: starts them.
+        supervision: how they are watched.
+        capacity: sequences of the replay.
+
+    Attributes:
+        interrupted: whether the run is to be saved and to end.
+    """
+
+    _failing = "without a checkpoint between them"
+
+    def __init__(self, launcher: Launcher, supervision: Supervision, capacity: int) -> None:
+        super().__init__(launcher, 1, supervision)
+        self.interrupted = threading.Event()
+        self._capacity = capacity
+        self._key = 0, ""  # of the newest process, with its number
+        self._store: _Store | None = None  # the newest; the lock is of what it has, too, and of what follows
+        self._saved: Path | None = None  # that the next one begins with
+        self._has_saved = False  # one did since a process ended
+        self._before = Totals()  # of processes of the learner before this one
+        self._lost = 0
+        self._warns_at = math.inf  # of a start that takes long
+        self._forward: Callable[[str | None], None] = lambda address: None
+        self._listener: socket.socket | None = None
+
+    @property
+    def totals(self) -> Totals:
+        """Totals of the whole run."""
+        with self._lock:
+            lost = self._before.lost + self._lost + self._count_lost()
+            return Totals(lost, self._before.restarts + self.restarts)
+
+    @property
+    def serves(self) -> bool:
+        """Whether the newest process has a server."""
+        store = self._store
+        return store is not None and store.serves
+
+    @property
+    def answers(self) -> bool:
+        """Whether it has, and does not hang, so far as is known."""
+        store = self._store
+        return store is not None and store.serves and time.monotonic() - store.last_sign < ANSWER_SECONDS
+
+    def begin(self, host: str, saved: Path | None, forward: Callable[[str | None], None]) -> None:
+        """Starts the first process.
+
+        Args:
+            host: address of this machine that is listened on for processes.
+            saved: what the first one begins with; None: it is empty.
+            forward: called with the address of the server, and with None when it is gone.
+        """
+        self._forward = forward
+        if saved is not None:
+            self._saved, self._before = saved, read_totals(saved)
+        self._listener = socket.create_server((host, 0))
+        threading.Thread(target=self._accept, args=(self._listener,), daemon=True, name="replay").start()
+        self.start(f"localhost:{self._listener.getsockname()[1]}")
+
+    def save(self, folder: Path) -> None:
+        """Writes all sequences to a folder, which must not exist yet; while no process serves, what is saved already.
+
+        Raises:
+            OSError: the disk is full or not writable, here or there.
+        """
+        totals = self.totals
+        if not self._save(folder):
+            shutil.rmtree(folder, ignore_errors=True)  # its process has ended
+            folder.mkdir()
+            if self._saved is not None:
+                ignored = shutil.ignore_patterns(TOTALS)
+                shutil.copytree(self._saved, folder, copy_function=_link, ignore=ignored, dirs_exist_ok=True)
+            totals = self.totals
+        write_totals(folder, totals)
+
+    def confirm_saved(self, folder: Path) -> None:
+        """Notes that the last checkpoint has what `save` wrote, in this folder."""
+        with self._lock:
+            self._saved = folder
+            if self._store is not None:
+                self._store.num_kept = self._store.num_saved
+
+    def look(self) -> None:
+        """Says what happened, and ends a process that hangs; for the learner's thread to call again and again.
+
+        Raises:
+            ActorPoolError: the replay cannot be started again.
+        """
+        super().look()
+        if time.monotonic() > self._warns_at:
+            self._warns_at = math.inf
+            process = self._processes.get(0)
+            if process is not None and process.may_wait and 0 not in self._reported:
+                self._lines.append(
+                    f"The replay has not begun for {START_SECONDS:g} seconds: it waits for a machine with its memory."
+                )
+        self.check()
+
+    def interrupt(self) -> None:
+        """Has one that hangs ended soon, from another thread: the run is to be saved."""
+        silent_seconds = min(STOP_SECONDS, self._supervision.silent_seconds)
+        self._supervision = self._supervision._replace(silent_seconds=silent_seconds)
+        self.interrupted.set()
+
+    def close(self) -> None:
+        self._stop.set()
+        if self._listener is not None:
+            with contextlib.suppress(OSError):
+                self._listener.shutdown(socket.SHUT_RDWR)
+            self._listener.close()
+        if self._store is not None and self._store.start == self._starts[0] - 1:
+            self._close_link()
+            self._keepers[0].join(JOIN_SECONDS)  # it ends with its connection, and removes its files first
+        super().close()
+
+    def _save(self, folder: Path) -> bool:
+        """Has the newest process save; returns whether it did."""
+        with self._lock:
+            store = self._store
+            if store is None or not store.serves:
+                return False
+            store.folder, store.failure = folder, None
+        folder.mkdir()
+        with contextlib.suppress(LinkEndedError):
+            store.link.send(Message(Kind.SAVE))
+        while store.folder is not None and store.serves:
+            with contextlib.suppress(ActorPoolError):  # the run can be saved all the same
+                super().look()
+            time.sleep(POLL_SECONDS)
+        if store.failure is not None:
+            raise store.failure
+        return store.folder is None
+
+    def _accept(self, listener: socket.socket) -> None:
+        """Lets processes in; whoever else comes, and maybe says nothing, keeps none of them waiting."""
+        while not self._stop.is_set():
+            try:
+                connected, _ = listener.accept()
+            except OSError:  # who came is gone, or it was closed
+                self._stop.wait(POLL_SECONDS)
+            else:
+                threading.Thread(target=self._follow, args=(connected,), daemon=True, name="replay's process").start()
+
+    def _follow(self, connected: socket.socket) -> None:
+        """Answers a process until its connection ends; only the newest one has the key."""
+        start, key = self._key
+        try:
+            store = _Store(Link(connected, key, is_learner=True), start)
+        except LinkEndedError:
+            return
+        try:
+            self._replace(store)
+            self._note_life(store)
+            self._restore(store)
+            while True:
+                self._handle(store, store.link.receive())
+        except LinkEndedError:
+            pass
+        except OSError as error:  # of a file on this machine, or of the way to the server
+            store.failure = error
+            self._lines.append(f"The replay's process is of no use: {one_line(error)}.")
+        finally:
+            self._end(store)
+
+    def _replace(self, store: _Store) -> None:
+        """Puts a process in the place of the one before, and counts what that one had besides what was saved."""
+        with self._lock:
+            before = self._store
+            if store.start != self._starts[0] - 1 or self._stop.is_set():
+                raise LinkEndedError("another one has its place")
+            if before is not None:
+                before.serves = False
+                lost = self._count_lost()
+                self._lost += lost
+                self._lines.append(
+                    f"The replay begins again with what the last checkpoint has; {lost} sequences are lost."
+                )
+            self._store = store
+
+    def _restore(self, store: _Store) -> None:
+        saved = self._saved
+        if saved is not None and not saved.is_dir():
+            raise FileNotFoundError(f"{saved} is gone")
+        store.link.send_files(saved)
+
+    def _handle(self, store: _Store, message: Message) -> None:
+        """Does what a message asks for."""
+        self._note_life(store)
+        if message.kind == Kind.FILE:
+            assert store.folder is not None, "it was asked for files"
+            store.link.receive_file(message, store.folder, lambda: self._note_life(store))
+            return
+        if message.kind == Kind.SERVES:
+            check_reached(store.link.other_host, message.number)
+        with self._lock:
+            if message.kind == Kind.SERVES and self._store is store:
+                store.restores, store.serves = False, True
+                self._forward(f"{store.link.other_host}:{message.number}")
+            elif message.kind in (Kind.WRITTEN, Kind.END):
+                store.num_written = max(store.num_written, message.number)
+            if message.kind == Kind.END:
+                store.num_saved, self._has_saved = message.number, True
+            elif message.kind == Kind.FAILED:
+                store.failure = OSError(f"{message.text}, on the replay's machine")
+            if message.kind in (Kind.END, Kind.FAILED):
+                store.folder = None
+
+    def _end(self, store: _Store) -> None:
+        """Its connection has ended: what is left of the process is of no use, if it does not end by itself."""
+        with self._lock:
+            store.restores = store.serves = False
+            if self._store is store:
+                self._forward(None)
+        store.link.close()
+        if not self._stop.wait(REASON_SECONDS):
+            process = self._processes.get(0)
+            if store.start == self._starts[0] - 1 and process is not None:
+                with contextlib.suppress(Exception):  # where it cannot be reached, its silence ends it or the run
+                    process.kill()
+
+    def _note_life(self, store: _Store) -> None:
+        store.last_sign = time.monotonic()
+        self.report(0, store.start)
+
+    def _count_lost(self) -> int:
+        """About as many sequences as the newest process had and nobody has, where it has ended."""
+        store = self._store
+        return 0 if store is None or store.serves else min(store.num_written - store.num_kept, self._capacity)
+
+    def _close_link(self) -> None:
+        """Ends the connection: its machine may not answer."""
+        with self._lock:
+            if self._store is not None:
+                self._store.link.close()
+
+    def _name(self, i: int) -> str:
+        return "The replay"
+
+    def _launch(self, i: int, address: str) -> ActorProcess:
+        self._key = self._starts[0] - 1, secrets.token_hex()
+        self._warns_at = time.monotonic() + START_SECONDS
+        return self.launcher.start_replay(address, self._key[1])
+
+    def _limit(self, i: int) -> float:
+        return RESTORE_SECONDS if self._store is not None and self._store.restores else super()._limit(i)
+
+    def _failures(self, i: int, before: int, seconds: float) -> int:
+        self._close_link()
+        count = 1 if self._has_saved else before + 1
+        self._has_saved = False
+        return count
+
+    def _kill(self, i: int, process: ActorProcess) -> None:
+        self._close_link()
+        super()._kill(i, process)
+
+
+def _link(source: str, target: str) -> None:
+    """Gives a file a second name, or a copy where it cannot have one."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)

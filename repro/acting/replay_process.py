@@ -1,0 +1,120 @@
+"""What the process of a replay does: take what was saved, have a server with it, save, until the learner is gone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn, Protocol
+
+from repro.acting.replay_link import Kind, Link, LinkEndedError, Message, connect
+from repro.files import join_folder, remove_unused_folders
+
+LIFE_SECONDS = 1.0
+"""Between two signs of life, with the number of sequences."""
+
+
+class Stored(Protocol):
+    """A `SequenceReplay`."""
+
+    @property
+    def address(self) -> str: ...
+    @property
+    def num_written(self) -> int: ...
+    def start(self, saved: Path | None = None) -> None: ...
+    def save(self, folder: Path) -> None: ...
+
+
+def run_replay(make_replay: Callable[[Path], Stored], folder: Path, address: str, key: str) -> NoReturn:
+    """Serves the replay; the process ends when the learner is gone.
+
+    Args:
+        make_replay: makes it, given a folder for what it saves.
+        folder: for files that come and go, of this process alone; one before may have left some.
+        address, key: see `connect`.
+
+    Raises:
+        OSError: nobody is at the address, or this machine's disk does not take what was saved.
+        tf.errors.OpError: what was saved cannot be read.
+    """
+    try:
+        serve(connect(address, key), make_replay(folder / "working"), folder / "saved")
+    except LinkEndedError as error:
+        print(f"The learner is gone: {error}.", file=sys.stderr, flush=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        os._exit(0)
+
+
+def make_folder() -> Path:
+    """Returns a folder for `run_replay` among temporary files, of this process alone.
+
+    It stays in use until the process ends. Those of processes that were killed are removed.
+    """
+    parent, prefix = Path(tempfile.gettempdir()), f"repro-replay-{os.geteuid()}-"
+    remove_unused_folders(parent, prefix)
+    folder = parent / f"{prefix}{secrets.token_hex(8)}"
+    join_folder(folder)
+    return folder
+
+
+def serve(link: Link, replay: Stored, saved: Path) -> NoReturn:
+    """Answers the learner.
+
+    Args:
+        link: to it.
+        replay: not yet started.
+        saved: folder for files that come and go.
+
+    Raises:
+        LinkEndedError: the learner is gone.
+        OSError, tf.errors.OpError: see `run_replay`.
+    """
+    shutil.rmtree(saved, ignore_errors=True)
+    signs = _SignsOfLife(link)
+    while (message := link.receive()).kind == Kind.FILE:
+        link.receive_file(message, saved)
+    replay.start(saved if saved.exists() else None)
+    shutil.rmtree(saved, ignore_errors=True)
+    before = replay.num_written
+    signs.count = lambda: replay.num_written - before
+    link.send(Message(Kind.SERVES, int(replay.address.rsplit(":", 1)[1])))
+    while True:
+        link.receive()  # SAVE
+        number, signs.count = signs.count(), None  # at least so many are saved
+        try:
+            replay.save(saved)
+        except OSError as error:
+            link.send(Message(Kind.FAILED, text=str(error)))
+        else:
+            link.send_files(saved, number)
+        shutil.rmtree(saved, ignore_errors=True)
+        signs.count = lambda: replay.num_written - before
+
+
+class _SignsOfLife:
+    """Sends how many sequences were written, again and again, whatever the process does.
+
+    Attributes:
+        count: returns that number; None where it cannot, and the last one is sent: the replay is restored or saved.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self.count: Callable[[], int] | None = None
+        self._link = link
+        threading.Thread(target=self._run, daemon=True, name="signs of life").start()
+
+    def _run(self) -> None:
+        number = 0
+        with contextlib.suppress(LinkEndedError):  # the other thread notices as well
+            while True:
+                count = self.count
+                number = count() if count is not None else number
+                self._link.send(Message(Kind.WRITTEN, number))
+                time.sleep(LIFE_SECONDS)
