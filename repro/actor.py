@@ -21,15 +21,13 @@ EVALUATES = flags.DEFINE_boolean("evaluates", False, "Evaluate the learner's wei
 STORES = flags.DEFINE_boolean("stores", False, "Serve the learner's replay, in place of playing for it.")
 START = flags.DEFINE_integer("start", 0, "How often it was started before; gives other games and actions.", 0)
 
-REPLAY = "replay_process"
-"""Folder in a run's, for files that a replay in a process of its own sends and is sent."""
-
 
 def main(argv: list[str]) -> None:
     del argv
     cli.load_tensorflow()
 
     from repro.acting.actor_processes import KEY_VARIABLE
+    from repro.acting.replay_process import make_folder_in
     from repro.papers import find_experiment
     from repro.training import devices
     from repro.training.evaluator_setup import run_evaluator
@@ -52,7 +50,7 @@ def main(argv: list[str]) -> None:
         if (key := os.environ.pop(KEY_VARIABLE, None)) is None:
             cli.fail(f"{KEY_VARIABLE} is not set: repro.train starts replays.")
         signal.signal(signal.SIGTERM, lambda *_: None)  # the learner saves first, and then ends their connection
-        experiment.run_remote_replay(Path(RUN_DIR.value) / REPLAY, ADDRESS.value, key)
+        experiment.run_remote_replay(make_folder_in(Path(RUN_DIR.value)), ADDRESS.value, key)
     experiment.run_remote_actor(settings["seed"], ACTOR.value, START.value, ADDRESS.value)
 
 

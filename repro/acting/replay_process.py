@@ -17,6 +17,8 @@ from typing import NoReturn, Protocol
 from repro.acting.replay_link import Kind, Link, LinkEndedError, Message, connect
 from repro.files import join_folder, remove_unused_folders
 
+FOLDER = ".replay_process_"
+"""What the name of a folder in a run's begins with; hidden: its files are of no use to anybody else."""
 LIFE_SECONDS = 1.0
 """Between two signs of life, with the number of sequences."""
 
@@ -37,7 +39,7 @@ def run_replay(make_replay: Callable[[Path], Stored], folder: Path, address: str
 
     Args:
         make_replay: makes it, given a folder for what it saves.
-        folder: for files that come and go, of this process alone; one before may have left some.
+        folder: for files that come and go, of this process alone; it is removed at the end.
         address, key: see `connect`.
 
     Raises:
@@ -52,8 +54,18 @@ def run_replay(make_replay: Callable[[Path], Stored], folder: Path, address: str
         os._exit(0)
 
 
-def make_folder() -> Path:
-    """Returns a folder for `run_replay` among temporary files, of this process alone.
+def make_folder_in(run_dir: Path) -> Path:
+    """Returns a folder for `run_replay` in that of a run.
+
+    Those of other processes are removed: they were killed, or end as their learner did.
+    """
+    for left in run_dir.glob(f"{FOLDER}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=FOLDER, dir=run_dir))
+
+
+def make_temporary_folder() -> Path:
+    """Returns a folder for `run_replay` among temporary files.
 
     It stays in use until the process ends. Those of processes that were killed are removed.
     """
@@ -76,18 +88,17 @@ def serve(link: Link, replay: Stored, saved: Path) -> NoReturn:
         LinkEndedError: the learner is gone.
         OSError, tf.errors.OpError: see `run_replay`.
     """
-    shutil.rmtree(saved, ignore_errors=True)
     signs = _SignsOfLife(link)
     while (message := link.receive()).kind == Kind.FILE:
         link.receive_file(message, saved)
     replay.start(saved if saved.exists() else None)
     shutil.rmtree(saved, ignore_errors=True)
     before = replay.num_written
-    signs.count = lambda: replay.num_written - before
+    signs.begin(lambda: replay.num_written - before)
     link.send(Message(Kind.SERVES, int(replay.address.rsplit(":", 1)[1])))
     while True:
         link.receive()  # SAVE
-        number, signs.count = signs.count(), None  # at least so many are saved
+        number = signs.pause()  # at least so many are saved
         try:
             replay.save(saved)
         except OSError as error:
@@ -95,26 +106,37 @@ def serve(link: Link, replay: Stored, saved: Path) -> NoReturn:
         else:
             link.send_files(saved, number)
         shutil.rmtree(saved, ignore_errors=True)
-        signs.count = lambda: replay.num_written - before
+        signs.begin(lambda: replay.num_written - before)
 
 
 class _SignsOfLife:
-    """Sends how many sequences were written, again and again, whatever the process does.
-
-    Attributes:
-        count: returns that number; None where it cannot, and the last one is sent: the replay is restored or saved.
-    """
+    """Sends how many sequences were written, again and again, whatever the process does."""
 
     def __init__(self, link: Link) -> None:
-        self.count: Callable[[], int] | None = None
         self._link = link
+        self._number = 0
+        self._count: Callable[[], int] | None = None
+        self._counting = threading.Lock()
         threading.Thread(target=self._run, daemon=True, name="signs of life").start()
 
+    def begin(self, count: Callable[[], int]) -> None:
+        """Counts again and again."""
+        with self._counting:
+            self._count = count
+
+    def pause(self) -> int:
+        """Counts once more; the number is sent until `begin`: who counts a replay that is saved waits for the end."""
+        with self._counting:
+            self._number, self._count = self._newest(), None
+            return self._number
+
     def _run(self) -> None:
-        number = 0
         with contextlib.suppress(LinkEndedError):  # the other thread notices as well
             while True:
-                count = self.count
-                number = count() if count is not None else number
+                with self._counting:
+                    number = self._number = self._newest()
                 self._link.send(Message(Kind.WRITTEN, number))
                 time.sleep(LIFE_SECONDS)
+
+    def _newest(self) -> int:
+        return self._number if self._count is None else self._count()

@@ -57,7 +57,7 @@ class Role:
         """Serves the replay."""
         del seed
         cli.quiet()
-        from repro.acting.replay_process import make_folder
+        from repro.acting.replay_process import make_temporary_folder
         from repro.papers import find_experiment
         from repro.training import devices
         from repro.training.experiment import RemoteStoring
@@ -65,7 +65,7 @@ class Role:
         experiment = find_experiment(ml_collections.ConfigDict(config))
         assert isinstance(experiment, RemoteStoring)
         devices.configure_actor()
-        experiment.run_remote_replay(make_folder(), address, key)
+        experiment.run_remote_replay(make_temporary_folder(), address, key)
 
     def learn(self, config: dict[str, Any], seed: int, learner: int, address: str, key: str) -> None:
         """Learns with the chief, with actors on the cluster."""

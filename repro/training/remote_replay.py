@@ -119,6 +119,8 @@ class RemoteReplay:
         deadline = time.monotonic() + PRIORITIES_SECONDS
         while call.is_alive() and self._keeper.serves and time.monotonic() < deadline:
             call.join(POLL_SECONDS)
+        if call.error is not None and not _has_ended(call.error):
+            raise call.error
 
     def save(self, folder: Path) -> None:
         """See `ReplayKeeper.save`."""
@@ -155,8 +157,7 @@ class RemoteReplay:
             made = self._make(call)
             if made.error is None:
                 return made.results[0]
-            ended = isinstance(made.error, (RuntimeError, tf.errors.OpError))
-            if not ended or isinstance(made.error, EmptyReplayError):
+            if not _has_ended(made.error) or isinstance(made.error, EmptyReplayError):
                 raise made.error
             broken = broken + 1 if self._keeper.serves else 0  # its process's end may be noticed a moment later
             if broken == MAX_BROKEN:
@@ -198,3 +199,8 @@ class _Call(threading.Thread, Generic[Result]):
             self.results.append(self._call())
         except Exception as error:  # noqa: BLE001 - raised in the learner's thread
             self.error = error
+
+
+def _has_ended(error: Exception) -> bool:
+    """Whether it is one of Reverb's of a connection that has ended."""
+    return isinstance(error, (RuntimeError, tf.errors.OpError))

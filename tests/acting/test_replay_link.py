@@ -216,7 +216,6 @@ def test_a_process_says_why_it_could_not_save_and_goes_on(tmp_path, links, monke
 
 def test_a_process_ends_with_an_error_where_its_disk_does_not_take_what_was_saved(tmp_path, links, monkeypatch):
     here, there = links
-    monkeypatch.setattr(replay_process.shutil, "rmtree", lambda *_, **__: None)
     (tmp_path / "saved").write_text("in its way")
     (tmp_path / "checkpoint").mkdir()
     (tmp_path / "checkpoint" / "a").write_text("was saved")
@@ -241,6 +240,24 @@ def test_a_process_gives_signs_of_life_while_it_saves(tmp_path, links, monkeypat
         here.close()
 
 
+def test_a_process_saves_once_nobody_counts(tmp_path, links, monkeypatch):
+    """Who counts a replay that is saved waits for its end, without a sign of life."""
+    here, there = links
+    replay = FakeReplay()
+    with serving(there, replay, tmp_path, monkeypatch):
+        here.send_files(None)
+        receive(here, Kind.SERVES)
+        replay._can_count.clear()
+        while here._connection.poll(0.2):  # until it counts
+            here.receive()
+        here.send(Message(Kind.SAVE))
+        assert not here._connection.poll(0.2)
+        assert replay.written == 10
+        replay._can_count.set()
+        assert receive_files(here, tmp_path / "to") == Message(Kind.END, 0)
+        here.close()
+
+
 def test_a_process_says_that_the_learner_is_gone_and_leaves_nothing(tmp_path, monkeypatch, capsys):
     class EndedError(Exception):
         pass
@@ -262,9 +279,19 @@ def test_a_process_says_that_the_learner_is_gone_and_leaves_nothing(tmp_path, mo
     assert not folder.exists()
 
 
+def test_a_process_removes_what_others_left_in_the_folder_of_a_run_and_has_one_of_its_own(tmp_path):
+    """One whose learner was killed may still save, and removes its folder when it is done."""
+    others = replay_process.make_folder_in(tmp_path)
+    (others / "saved").mkdir()
+    (tmp_path / "config.json").write_text("{}")
+    own = replay_process.make_folder_in(tmp_path)
+    assert own != others
+    assert sorted(tmp_path.iterdir()) == sorted([own, tmp_path / "config.json"])
+
+
 def test_a_folder_is_removed_once_its_process_has_ended_and_nothing_of_others(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    held, others = replay_process.make_folder(), tmp_path / "others"
+    held, others = replay_process.make_temporary_folder(), tmp_path / "others"
     left, prefix = tmp_path / f"repro-replay-{os.geteuid()}-left", f"repro-replay-{os.geteuid()}-"
     left.mkdir(mode=0o700)
     others.mkdir(mode=0o700)
@@ -273,7 +300,7 @@ def test_a_folder_is_removed_once_its_process_has_ended_and_nothing_of_others(tm
     (tmp_path / f"{prefix}open").chmod(0o777)
     (tmp_path / f"{prefix}open" / "lock").symlink_to(others / "file")
     (others / "file").write_text("precious")
-    assert replay_process.make_folder() != held
+    assert replay_process.make_temporary_folder() != held
     assert held.exists()
     assert not left.exists()
     assert (others / "file").read_text() == "precious"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import tempfile
 import subprocess
 import sys
 import types
@@ -202,6 +203,19 @@ def test_an_evaluator_plays_where_no_gpu_is_visible(monkeypatch):
     )
     ray_actors.Role().evaluate(CONFIG, 7, "10.0.0.1:1234")
     assert called == ["no GPU", ("impala", 7, "10.0.0.1:1234")]
+
+
+def test_a_replay_is_served_where_no_gpu_is_visible_from_a_folder_among_temporary_files(monkeypatch, tmp_path):
+    called = []
+    others = dict.fromkeys(("config", "evaluation", "build_trainer", "make_evaluation_agent"), print)
+    experiment = types.SimpleNamespace(**others, run_remote_replay=lambda *place: called.append(place))
+    monkeypatch.setattr(devices, "configure_actor", lambda: called.append("no GPU"))
+    monkeypatch.setattr(cli, "quiet", lambda: None)
+    monkeypatch.setattr(papers, "find_experiment", lambda config: experiment)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ray_actors.Role().store(CONFIG, 7, "10.0.0.1:1234", "key")
+    (folder,) = tmp_path.iterdir()
+    assert called == ["no GPU", (folder, "10.0.0.1:1234", "key")]
 
 
 def test_the_reason_why_a_task_ended_is_one_line(ray):

@@ -968,8 +968,8 @@ VARIANTS = [
     Variant(
         "replay: one that saves is asked for what it has",
         REPLAY_PROCESS,
-        "number, signs.count = signs.count(), None",
-        "number = signs.count()",
+        "self._number, self._count = self._newest(), None",
+        "self._number = self._newest()",
         f"{TEST_REPLAY_LINK}::test_a_process_gives_signs_of_life_while_it_saves",
     ),
     Variant(
@@ -1027,5 +1027,19 @@ VARIANTS = [
         "    join_folder(folder)",
         "    folder.mkdir(mode=0o700)",
         f"{TEST_REPLAY_LINK}::test_a_folder_is_removed_once_its_process_has_ended_and_nothing_of_others",
+    ),
+    Variant(
+        "replay: it is saved while it is counted",
+        REPLAY_PROCESS,
+        "        with self._counting:\n            self._number, self._count = self._newest(), None",
+        "        if True:\n            self._count = None",
+        f"{TEST_REPLAY_LINK}::test_a_process_saves_once_nobody_counts",
+    ),
+    Variant(
+        "replay: one of a learner that was killed has the folder of the next",
+        REPLAY_PROCESS,
+        "    return Path(tempfile.mkdtemp(prefix=FOLDER, dir=run_dir))",
+        "    folder = run_dir / FOLDER\n    folder.mkdir()\n    return folder",
+        f"{TEST_REPLAY_LINK}::test_a_process_removes_what_others_left_in_the_folder_of_a_run_and_has_one_of_its_own",
     ),
 ]

@@ -400,6 +400,16 @@ def test_priorities_that_are_none_are_an_error(make_run, wrong):
         make_run().replay.set_priorities(np.array([1], np.uint64), np.array([wrong]))
 
 
+@pytest.mark.parametrize(("error", "raised"), [(RuntimeError("ended"), None), (ValueError("wrong"), ValueError)])
+def test_priorities_are_lost_with_a_connection_and_for_no_other_reason(make_run, error, raised):
+    run = make_run()
+    run.serve()
+    run.replay._stored = Stored(1, error)
+    with in_thread(run.replay.set_priorities, np.array([1], np.uint64), np.array([1.0])) as errors:
+        pass
+    assert [type(one) for one in errors] == ([raised] if raised else [])
+
+
 @pytest.mark.parametrize("ends_in", ["restores", "serves", "saves"])
 def test_a_replay_that_ends_again_and_again_ends_the_run_which_is_saved(make_run, ends_in):
     """It says that it is there each time, and takes as long as it likes until it ends."""
@@ -610,6 +620,10 @@ class Stored:
         if self._error is not None:
             raise self._error
         return size
+
+    def set_priorities(self, keys, priorities):
+        if self._error is not None:
+            raise self._error
 
 
 @pytest.mark.parametrize(
