@@ -234,8 +234,7 @@ class ActorProcesses:
         Raises:
             ActorPoolError: an actor cannot be started.
         """
-        while self._lines:
-            self._supervision.warn(self._lines.popleft())
+        self._say()
         if self._error is not None:
             raise self._error
 
@@ -261,6 +260,10 @@ class ActorProcesses:
                 keeper.join(timeout=max(0.0, deadline - time.monotonic()))
             if not any(keeper.is_alive() for keeper in self._keepers):
                 return
+
+    def _say(self) -> None:
+        while self._lines:
+            self._supervision.warn(self._lines.popleft())
 
     def _supervise(self, i: int, address: str) -> None:
         """Runs actor i until the run ends, or until it cannot be started."""

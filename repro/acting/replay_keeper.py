@@ -134,6 +134,8 @@ class ReplayKeeper(ActorProcesses):
                 ignored = shutil.ignore_patterns(TOTALS)
                 shutil.copytree(self._saved, folder, copy_function=_link, ignore=ignored, dirs_exist_ok=True)
             totals = self.totals
+            self._lines.append("The replay is away: this checkpoint has that of the one before.")
+        self._say()  # the run may end with it
         write_totals(folder, totals)
 
     def confirm_saved(self, folder: Path) -> None:

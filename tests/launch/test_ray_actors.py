@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import tempfile
 import subprocess
 import sys
+import tempfile
 import types
 
 import ml_collections

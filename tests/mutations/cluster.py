@@ -1042,4 +1042,11 @@ VARIANTS = [
         "    folder = run_dir / FOLDER\n    folder.mkdir()\n    return folder",
         f"{TEST_REPLAY_LINK}::test_a_process_removes_what_others_left_in_the_folder_of_a_run_and_has_one_of_its_own",
     ),
+    Variant(
+        "replay: nobody is told that a checkpoint has the replay of the one before",
+        REPLAY_KEEPER,
+        "        self._say()",
+        "        pass",
+        f"{TEST_REMOTE_REPLAY}::test_a_checkpoint_during_a_restart_takes_over_what_the_last_one_has_and_waits_for_nothing",
+    ),
 ]

@@ -329,6 +329,8 @@ def test_a_checkpoint_during_a_restart_takes_over_what_the_last_one_has_and_wait
     assert (saved / "a").samefile(before / "a")
     assert read_totals(saved) == Totals(7, 1)
     assert read_totals(before) == Totals(0, 0)
+    restarted = "The replay was restarted (restart 1 of this process): it was killed."
+    assert run.lines == [restarted, "The replay is away: this checkpoint has that of the one before."]
     run.replay.confirm_saved(saved)
     assert run.serve(1).found["a"] == "saved"
     assert run.replay.lost == 7
