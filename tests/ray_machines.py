@@ -2,13 +2,15 @@
 
 The head has no core for tasks, and the other two machines have some; a fourth, which is not part of the cluster, can
 command. `actors`: a learner on the fourth machine, by `ray://`, with actors and an evaluator on the cluster.
-`learners`: two synchronous learners and their actors, commanded by the head. `runs`: whole runs, likewise. Prints what
-`tests.machines` prints, of one cluster. Needs Ray and the right to make namespaces.
+`learners`: two synchronous learners and their actors, commanded by the head. `replay`: a learner without actors, on the
+head, whose replay is in a process of its own. `runs`: whole runs, commanded by the head. Prints what `tests.machines`
+prints, of one cluster. Needs Ray and the right to make namespaces.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -123,6 +125,27 @@ def break_learners(cluster: RayCluster) -> Iterator[Outcome]:
         yield outcome
 
 
+def break_replay(cluster: RayCluster) -> Iterator[Outcome]:
+    """Kills a replay in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log.txt"
+        command = [*cluster.command(HEAD), sys.executable, "-m", "tests.support.ray_replay"]
+        with log.open("w") as file:
+            learner = subprocess.Popen(command, stdout=file, stderr=file, env=cluster.environment)
+        try:
+            wait(lambda: "Sequences: " in log.read_text() or learner.poll() is not None, "no replay is served")
+            assert learner.poll() is None, log.read_text()
+            os.kill(cluster.roles("store")[0], signal.SIGKILL)
+            assert learner.wait(timeout=SECONDS) == 0, log.read_text()
+        finally:
+            learner.kill()
+        before, after = (int(count) for count in re.findall(r"Sequences: (\d+)", log.read_text()))
+        assert before == after > 0, log.read_text()
+        assert "The replay was restarted (restart 1 of this process): ActorDiedError" in log.read_text()
+        wait(lambda: not cluster.roles(), "a replay is left")
+        yield Outcome("a replay is killed", "another is started with what was saved", "nothing")
+
+
 def break_runs(cluster: RayCluster) -> Iterator[Outcome]:
     """Faults of whole runs and of their machines."""
     with tempfile.TemporaryDirectory() as name:
@@ -187,6 +210,7 @@ def break_runs(cluster: RayCluster) -> Iterator[Outcome]:
 SCENARIOS: dict[str, Callable[[RayCluster], Iterator[Outcome]]] = {
     "actors": break_actors,
     "learners": break_learners,
+    "replay": break_replay,
     "runs": break_runs,
 }
 

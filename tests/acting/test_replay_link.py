@@ -1,7 +1,6 @@
 """A replay's process and its connection with the learner."""
 
 import contextlib
-import itertools
 import os
 import socket
 import tempfile
@@ -232,11 +231,10 @@ def test_a_process_gives_signs_of_life_while_it_saves(tmp_path, links, monkeypat
         receive(here, Kind.SERVES)
         replay.is_slow = True
         here.send(Message(Kind.SAVE))
-        times = [time.monotonic()]
+        signs = 0
         while receive_any(here).kind == Kind.WRITTEN:
-            times.append(time.monotonic())
-        assert times[-1] - times[0] > 0.5
-        assert max(later - sooner for sooner, later in itertools.pairwise(times)) < 0.5
+            signs += 1
+        assert signs > 20  # in a second
         here.close()
 
 
