@@ -27,7 +27,7 @@ setup: .venv/complete $(if $(CUDA),.venv/cuda)  ## install everything into .venv
 .venv/complete: requirements.lock setup.cfg pyproject.toml
 	@echo "Installing into .venv, some minutes the first time."
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-compile --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 

@@ -163,9 +163,9 @@ class Job:
 
 
 def copy_tree(tree: Path) -> None:
-    ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
+    """Copies what is imported with what is compiled of it; a file that changes is newer than that."""
     for name in ("repro", "tests", "paper_configs"):
-        shutil.copytree(ROOT / name, tree / name, ignore=ignored)
+        shutil.copytree(ROOT / name, tree / name)
     shutil.copy(ROOT / "pyproject.toml", tree)
 
 
