@@ -14,6 +14,8 @@ ANSWERS = (
     "largest_rate",
     "growth",
     "growth_printed",
+    "growth_indistinguishable",
+    "jump",
     "greedy",
     "uncorrected",
     "importance",

@@ -308,6 +308,8 @@ def test_c_trace_s_sentences_count_once():
         "evaluation_late",
         "evaluation_best_alpha_early",
         "evaluation_best_alpha_late",
+        "evaluation_best_alpha_fall",
+        "evaluation_best_alpha_step",
     ]
     assert not [row for row in ROWS if "rise" in str(row.agent)]
     assert not [

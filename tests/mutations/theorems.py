@@ -271,6 +271,20 @@ VARIANTS = [
         f"{TEST_CTRACE}::test_the_rate_grows_where_pi_and_mu_differ_after_the_first_step",
     ),
     Variant(
+        "C-trace theorems: the rate where policies differ as that where they do not",
+        CTRACE,
+        "float(found[:, mdp.num_actions :].max())",
+        "float(found[:, : mdp.num_actions].min())",
+        f"{TEST_CTRACE}::test_pairs_of_the_state_that_differs_and_of_the_others_are_told_apart",
+    ),
+    Variant(
+        "C-trace theorems: a jump looked for at both ends of alpha alone",
+        CTRACE,
+        "(alphas[:-1] + alphas[1:])[wide] / 2",
+        "alphas[1:][wide]",
+        f"{TEST_CTRACE}::test_a_rate_that_is_steep_does_not_jump_and_one_that_jumps_anywhere_does",
+    ),
+    Variant(
         "C-trace theorems: periodic policy that begins with pi",
         CTRACE,
         "[mu] * (n - 1) + [pi]",
