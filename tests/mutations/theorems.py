@@ -243,6 +243,20 @@ VARIANTS = [
         f"{TEST_ACER}::test_its_records_have_the_papers_statements",
     ),
     Variant(
+        "ACER theorems: correction where rho is above c as that where it is not",
+        ACER,
+        "correction[pi <= c * mu]",
+        "correction[pi >= c * mu]",
+        f"{TEST_ACER}::test_the_largest_weights_by_hand",
+    ),
+    Variant(
+        "ACER theorems: truncated weight as it is, not over c",
+        ACER,
+        "float(truncated.max() / c)",
+        "float(truncated.max())",
+        f"{TEST_ACER}::test_the_largest_weights_by_hand",
+    ),
+    Variant(
         "ACER theorems: dueling network in expectation over uniform samples",
         ACER,
         "pi[x[:, None], u].prod(axis=1)",
