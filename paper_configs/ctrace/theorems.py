@@ -14,8 +14,6 @@ ANSWERS = (
     "largest_rate",
     "growth",
     "growth_printed",
-    "growth_indistinguishable",
-    "jump",
     "greedy",
     "uncorrected",
     "importance",

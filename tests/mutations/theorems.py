@@ -243,20 +243,6 @@ VARIANTS = [
         f"{TEST_ACER}::test_its_records_have_the_papers_statements",
     ),
     Variant(
-        "ACER theorems: correction where rho is above c as that where it is not",
-        ACER,
-        "correction[pi <= c * mu]",
-        "correction[pi >= c * mu]",
-        f"{TEST_ACER}::test_the_largest_weights_by_hand",
-    ),
-    Variant(
-        "ACER theorems: truncated weight as it is, not over c",
-        ACER,
-        "float(truncated.max() / c)",
-        "float(truncated.max())",
-        f"{TEST_ACER}::test_the_largest_weights_by_hand",
-    ),
-    Variant(
         "ACER theorems: dueling network in expectation over uniform samples",
         ACER,
         "pi[x[:, None], u].prod(axis=1)",
@@ -283,20 +269,6 @@ VARIANTS = [
         "transitions[..., 0] = 0.0",
         "transitions[..., 1] = 0.0",
         f"{TEST_CTRACE}::test_the_rate_grows_where_pi_and_mu_differ_after_the_first_step",
-    ),
-    Variant(
-        "C-trace theorems: the rate where policies differ as that where they do not",
-        CTRACE,
-        "float(found[:, mdp.num_actions :].max())",
-        "float(found[:, : mdp.num_actions].min())",
-        f"{TEST_CTRACE}::test_pairs_of_the_state_that_differs_and_of_the_others_are_told_apart",
-    ),
-    Variant(
-        "C-trace theorems: a jump looked for at both ends of alpha alone",
-        CTRACE,
-        "(alphas[:-1] + alphas[1:])[wide] / 2",
-        "alphas[1:][wide]",
-        f"{TEST_CTRACE}::test_a_rate_that_is_steep_does_not_jump_and_one_that_jumps_anywhere_does",
     ),
     Variant(
         "C-trace theorems: periodic policy that begins with pi",

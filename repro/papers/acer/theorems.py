@@ -28,23 +28,12 @@ UNITS = {
     "bellman": "largest difference",
     "importance_sampling": "largest difference",
     "unbiased": "largest difference",
-    "truncated_weight": "truncated weight over c",
-    "correction_weight": "correction weight",
-    "inactive_correction": "correction weight where rho is at most c",
     "consistent": "largest difference",
     "opc_close": "contraction rate",
     "opc_far": "contraction rate",
 }
 """Unit of each answer."""
-EXTREMES: dict[str, Extreme] = {
-    "contraction": "largest",
-    "truncated_weight": "largest",
-    "correction_weight": "largest",
-    "opc_close": "largest",
-    "opc_far": "largest",
-}
-WEIGHTS = ("truncated_weight", "correction_weight", "inactive_correction")
-"""Answers about the weights of Eq. (7), in the order of `largest_weights`."""
+EXTREMES: dict[str, Extreme] = {"contraction": "largest", "opc_close": "largest", "opc_far": "largest"}
 HIDDEN = 8
 """Units of the random network of advantages."""
 
@@ -82,21 +71,10 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
         "bellman": paths.distance(paths.endless(batch.corrected(0.0), size), bellman),
         "importance_sampling": paths.distance(paths.endless(batch.corrected(math.inf), size), importance),
         "unbiased": max(gradient_bias(problem, c) for c in config.truncations),
-        **dict(zip(WEIGHTS, np.max([largest_weights(problem, c) for c in config.truncations], axis=0).tolist())),
         "consistent": dueling_difference(problem, config.dueling_samples, rng),
         "opc_close": opc_rate(Problem(mdp, pi, close_behaviour(problem, config.closeness))),
         "opc_far": opc_rate(problem),
     }
-
-
-def largest_weights(problem: Problem, c: float) -> tuple[float, float, float]:
-    """The largest of the loss's weights of Eq. (7), over all pairs: min(c, rho) over c, [(rho - c) / rho]_+, and this
-    where rho is at most c."""
-    _, pi, mu = problem
-    log_rho = np.log(pi / mu).astype(np.float32)
-    truncated, correction = (of(log_rho, c).numpy() for of in (loss.truncated_weight, loss.correction_weight))
-    inactive = correction[pi <= c * mu]
-    return float(truncated.max() / c), float(correction.max()), float(inactive.max(initial=0.0))
 
 
 def gradient_bias(problem: Problem, c: float) -> float:

@@ -25,8 +25,6 @@ UNITS = {
     "largest_rate": "contraction rate over gamma",
     "growth": "slope of the contraction rate in alpha",
     "growth_printed": "slope of the contraction rate in alpha",
-    "growth_indistinguishable": "slope of the contraction rate in alpha",
-    "jump": "largest jump of the contraction rate in alpha",
     "greedy": "contraction rate over that of Retrace",
     "uncorrected": "largest difference",
     "importance": "largest difference",
@@ -47,10 +45,6 @@ EXTREMES: dict[str, Extreme] = {
 }
 HALVINGS = 30
 """Most halvings of 1 - alpha until alpha-Retrace keeps the greedy policy."""
-JUMP = 1e-3
-"""Smallest change of a contraction rate that is taken for a jump."""
-JUMP_HALVINGS = 24
-"""Halvings of alpha's range until a change within what is left is a jump."""
 
 
 def run(
@@ -77,16 +71,13 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
     updates = list(update_errors.sampled_updates(small, rng))
     pairs = rng.dirichlet(np.full(small.pi.size, config.pairs_concentration))
     trades = [found for k in config.samples for found in update_errors.trade_offs(small, pairs, k).values()]
-    at_first_state, elsewhere = growth_unvisited(problem, alphas, config.num_steps)
     return {
         "rate": _largest(rates - np.array([printed_rates(problem, alpha) for alpha in alphas])),
         "estimate": _largest(estimates - np.array([printed_rates(problem, a, config.num_steps) for a in alphas])),
         "least_rate": rates[alphas == 0.0].max(),
         "largest_rate": rates.max() / mdp.discount,
         "growth": slopes(rates, alphas).min(),
-        "growth_printed": at_first_state,
-        "growth_indistinguishable": elsewhere,
-        "jump": largest_jump(lambda a: operators.alpha_retrace_rates(*problem, a).reshape(len(a), -1)),
+        "growth_printed": growth_unvisited(problem, alphas, config.num_steps),
         "greedy": greedy_rate(problem),
         "uncorrected": max(paths.distance(op, power(problem, mu, n)) for op, n in zip(returns, config.n)),
         "importance": max(paths.distance(batch.importance(n), power(problem, pi, n)) for n in config.n),
@@ -115,25 +106,10 @@ def slopes(rates: np.ndarray, alphas: np.ndarray) -> np.ndarray:
     return np.diff(rates, axis=0) / np.diff(alphas)[:, None]
 
 
-def largest_jump(rates: Callable[[np.ndarray], np.ndarray]) -> float:
-    """How far some rate, given [K] alphas as [K, N], jumps between two alphas of [0, 1]; 0 for less than `JUMP`.
+def growth_unvisited(problem: Problem, alphas: np.ndarray, num_steps: int) -> float:
+    """Largest slope of the rate from state 0, where pi and mu differ there alone and no state leads there.
 
-    What changes by more between two alphas is halved between them; rates that only increase hide no jump elsewhere.
-    """
-    alphas = np.array([0.0, 1.0])
-    for _ in range(JUMP_HALVINGS):
-        wide = np.abs(np.diff(rates(alphas), axis=0)).max(axis=1) > JUMP
-        if not wide.any():
-            return 0.0
-        alphas = np.sort(np.concatenate([alphas, (alphas[:-1] + alphas[1:])[wide] / 2]))
-    return float(np.abs(np.diff(rates(alphas), axis=0)).max())
-
-
-def growth_unvisited(problem: Problem, alphas: np.ndarray, num_steps: int) -> tuple[float, float]:
-    """Largest slopes of the rate from state 0 and from the others, where pi and mu differ in state 0 alone.
-
-    No state leads there. The visitation distribution from state 0 has the first state, so that by Definition 3.1 the
-    policies are distinguishable from it. From the others they are not.
+    Its visitation distribution has the first state, so that by Definition 3.1 the policies are distinguishable.
     """
     mdp, pi, mu = problem
     transitions, pi = mdp.transitions.copy(), np.concatenate([pi[:1], mu[1:]])
@@ -142,8 +118,7 @@ def growth_unvisited(problem: Problem, alphas: np.ndarray, num_steps: int) -> tu
     left = Problem(FiniteMDP(transitions, mdp.rewards, mdp.discount, mdp.terminal, mdp.initial), pi, mu)
     batch = Batch(left, num_steps)
     rates = np.array([np.abs(batch.alpha_retrace(alpha).matrix).sum(axis=1) for alpha in alphas])
-    found = np.abs(slopes(rates, alphas))
-    return float(found[:, : mdp.num_actions].max()), float(found[:, mdp.num_actions :].max())
+    return float(slopes(rates, alphas)[:, : mdp.num_actions].max())
 
 
 def greedy_rate(problem: Problem) -> float:
