@@ -100,9 +100,10 @@ def test_2n_updates_equal_n_stop_resume_n_bit_for_bit(tmp_path, prioritised, pub
 
 def test_another_seed_of_the_replay_is_another_run(tmp_path):
     """So that the test above could fail; and two runs of one seed are the same, also where one is saved midway."""
+    settings = {"prioritised": True, "publish_period": 4}
     logs = []
     for i, replay_seed in enumerate((1, 1, 2)):
-        loop, _, _ = make_loop(tmp_path / str(i), updates=15, replay_seed=replay_seed)
+        loop, _, _ = make_loop(tmp_path / str(i), updates=15, replay_seed=replay_seed, **settings)
         logs.append([])
         for update in loop:
             logs[-1].append(logged_of(update))
