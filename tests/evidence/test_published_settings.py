@@ -86,13 +86,10 @@ def differing(configs_dir):
 def test_a_planted_change_is_reported(tmp_path, old, new, reported):
     text = staleness.config_path("impala", "atari_shallow").read_text()
     assert old in text
-    (tmp_path / "impala").mkdir()
-    path = tmp_path / "impala" / "atari_shallow.py"
-    path.write_text(text)
-    assert differing(tmp_path) == []
-    staleness.current_config.cache_clear()
-    path.write_text(text.replace(old, new, 1))
-    assert differing(tmp_path) == [reported]
+    for name, content, expected in (("before", text, []), ("after", text.replace(old, new, 1), [reported])):
+        (tmp_path / name / "impala").mkdir(parents=True)
+        (tmp_path / name / "impala" / "atari_shallow.py").write_text(content)
+        assert differing(tmp_path / name) == expected
 
 
 def test_judgements_of_a_paper_without_configs(tmp_path):
