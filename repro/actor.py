@@ -49,7 +49,8 @@ def main(argv: list[str]) -> None:
         assert isinstance(experiment, RemoteStoring)
         if (key := os.environ.pop(KEY_VARIABLE, None)) is None:
             cli.fail(f"{KEY_VARIABLE} is not set: repro.train starts replays.")
-        signal.signal(signal.SIGTERM, lambda *_: None)  # the learner saves first, and then ends their connection
+        for number in (signal.SIGINT, signal.SIGTERM):  # the learner saves first, and then ends their connection
+            signal.signal(number, lambda *_: None)
         experiment.run_remote_replay(make_folder_in(Path(RUN_DIR.value)), ADDRESS.value, key)
     experiment.run_remote_actor(settings["seed"], ACTOR.value, START.value, ADDRESS.value)
 

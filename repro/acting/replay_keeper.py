@@ -10,7 +10,7 @@ import shutil
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from repro.acting.actor_processes import JOIN_SECONDS, START_SECONDS, ActorProcess, ActorProcesses, Launcher
@@ -44,7 +44,8 @@ class _Store:
         num_written: sequences that were written to it.
         num_saved, num_kept: of them, what it saved the last time, and what the last checkpoint has.
         folder: that it saves to; None while it does not.
-        failure: why it could not.
+        waits: whether a disk of this machine is waited for, while nothing that it sends is read.
+        failure: why it could not save.
     """
 
     def __init__(self, link: Link, start: int) -> None:
@@ -53,6 +54,7 @@ class _Store:
         self.last_sign = time.monotonic()
         self.num_written = self.num_saved = self.num_kept = 0
         self.folder: Path | None = None
+        self.waits = False
         self.failure: OSError | None = None
 
 
@@ -76,7 +78,7 @@ class ReplayKeeper(ActorProcesses):
         super().__init__(launcher, 1, supervision)
         self.interrupted = threading.Event()
         self._capacity = capacity
-        self._key = 0, ""  # of the newest process, with its number
+        self._key = -1, secrets.token_hex()  # of the newest process, with its number; nobody has this one
         self._store: _Store | None = None  # the newest; the lock is of what it has, too, and of what follows
         self._saved: Path | None = None  # that the next one begins with
         self._has_saved = False  # one did since a process ended
@@ -131,10 +133,10 @@ class ReplayKeeper(ActorProcesses):
             shutil.rmtree(folder, ignore_errors=True)  # its process has ended
             folder.mkdir()
             if self._saved is not None:
-                ignored = shutil.ignore_patterns(TOTALS)
-                shutil.copytree(self._saved, folder, copy_function=_link, ignore=ignored, dirs_exist_ok=True)
+                _link_files(self._saved, folder)
             totals = self.totals
-            self._lines.append("The replay is away: this checkpoint has that of the one before.")
+            what = "that of the one before" if self._saved is not None else "none of its sequences"
+            self._lines.append(f"The replay is away: this checkpoint has {what}.")
         self._say()  # the run may end with it
         write_totals(folder, totals)
 
@@ -189,6 +191,8 @@ class ReplayKeeper(ActorProcesses):
         with contextlib.suppress(LinkEndedError):
             store.link.send(Message(Kind.SAVE))
         while store.folder is not None and store.serves:
+            if store.waits:
+                self.excuse()
             with contextlib.suppress(ActorPoolError):  # the run can be saved all the same
                 super().look()
             time.sleep(POLL_SECONDS)
@@ -252,8 +256,9 @@ class ReplayKeeper(ActorProcesses):
         """Does what a message asks for."""
         self._note_life(store)
         if message.kind == Kind.FILE:
-            assert store.folder is not None, "it was asked for files"
-            store.link.receive_file(message, store.folder, lambda: self._note_life(store))
+            if store.folder is None or not store.serves:
+                raise LinkEndedError("it was not asked for files, or another one has its place")
+            store.link.receive_file(message, store.folder, lambda: self._waiting(store))
             return
         if message.kind == Kind.SERVES:
             check_reached(store.link.other_host, message.number)
@@ -282,6 +287,16 @@ class ReplayKeeper(ActorProcesses):
             if store.start == self._starts[0] - 1 and process is not None:
                 with contextlib.suppress(Exception):  # where it cannot be reached, its silence ends it or the run
                     process.kill()
+
+    @contextlib.contextmanager
+    def _waiting(self, store: _Store) -> Iterator[None]:
+        """Says that the silence of a process is this machine's."""
+        store.waits = True
+        try:
+            yield
+        finally:
+            self._note_life(store)
+            store.waits = False
 
     def _note_life(self, store: _Store) -> None:
         store.last_sign = time.monotonic()
@@ -320,9 +335,14 @@ class ReplayKeeper(ActorProcesses):
         super()._kill(i, process)
 
 
-def _link(source: str, target: str) -> None:
-    """Gives a file a second name, or a copy where it cannot have one."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
+def _link_files(saved: Path, folder: Path) -> None:
+    """Gives files, but for the totals, second names in a folder, or copies where they cannot have one."""
+    for path in sorted(saved.rglob("*")):
+        if path.is_dir() or path.name == TOTALS:
+            continue
+        target = folder / path.relative_to(saved)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(path, target)
+        except OSError:
+            shutil.copyfile(path, target)

@@ -13,6 +13,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from pathlib import Path
@@ -86,8 +87,9 @@ class Link:
             connected.settimeout(None)
             self.other_host = str(connected.getpeername()[0])
             self._connection = Connection(os.dup(connected.fileno()))
-            for step in steps:
-                step(self._connection, key.encode())
+            with self._ended_after(CONNECT_SECONDS):
+                for step in steps:
+                    step(self._connection, key.encode())
         except (AssertionError, AuthenticationError, EOFError, OSError) as error:
             self.close()
             raise LinkEndedError(f"the other side does not show the key ({error})") from error
@@ -108,14 +110,9 @@ class Link:
             LinkEndedError: see there.
             OSError: a file cannot be read; the connection is of no use then.
         """
-        for path in sorted(folder.rglob("*")) if folder else ():
-            if folder and path.is_file():
-                with path.open("rb") as file, self._sending:
-                    size = path.stat().st_size
-                    self._send(Message(Kind.FILE, size, str(path.relative_to(folder))))
-                    if size:
-                        with _ending():
-                            self._socket.sendfile(file, count=size)
+        if folder is not None:
+            for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+                self._send_file(path, str(path.relative_to(folder)))
         self.send(Message(Kind.END, number))
 
     def receive(self) -> Message:
@@ -128,36 +125,67 @@ class Link:
             kind, number, text = json.loads(self._connection.recv_bytes())
         return Message(Kind(kind), number, text)
 
-    def receive_file(self, message: Message, folder: Path, on_chunk: Callable[[], None] = lambda: None) -> None:
+    def receive_file(
+        self,
+        message: Message,
+        folder: Path,
+        writing: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
+    ) -> None:
         """Writes the file whose bytes follow.
 
         Args:
             message: a FILE.
             folder: that its name is in.
-            on_chunk: called for every chunk that came.
+            writing: entered while this machine's disk is waited for, and nothing is received.
 
         Raises:
-            LinkEndedError: see there.
-            OSError: it cannot be written; the connection is of no use then.
+            LinkEndedError: see there, or the name is not in the folder.
+            OSError: it cannot be written, or is there already; the connection is of no use then.
         """
         path = folder / message.text
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.resolve().is_relative_to(folder.resolve()):
+            raise LinkEndedError(f"the other side sends {message.text}, which is not in its folder")
         left = message.number
-        with path.open("wb") as file:
+        with writing():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = path.open("xb")  # another process may have linked a file of a checkpoint there
+        try:
             while left:
                 with _ending():
                     chunk = self._socket.recv(min(left, CHUNK_BYTES))
                 if not chunk:
                     raise LinkEndedError("it ended in a file")
-                on_chunk()
-                file.write(chunk)
+                with writing():
+                    file.write(chunk)
                 left -= len(chunk)
+        finally:
+            with writing():  # a disk of another machine may write it all now
+                file.close()
 
     def close(self) -> None:
         """Ends the connection, from any thread."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
+
+    @contextlib.contextmanager
+    def _ended_after(self, seconds: float) -> Iterator[None]:
+        """Ends the connection with somebody who says nothing for so long."""
+        timer = threading.Timer(seconds, self.close)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _send_file(self, path: Path, name: str) -> None:
+        with path.open("rb") as file, self._sending:
+            size = path.stat().st_size
+            self._send(Message(Kind.FILE, size, name))
+            if size:
+                with _ending():
+                    self._socket.sendfile(file, count=size)
 
     def _send(self, message: Message) -> None:
         with _ending():

@@ -50,18 +50,21 @@ def run_replay(make_replay: Callable[[Path], Stored], folder: Path, address: str
         serve(connect(address, key), make_replay(folder / "working"), folder / "saved")
     except LinkEndedError as error:
         print(f"The learner is gone: {error}.", file=sys.stderr, flush=True)
+    finally:
         shutil.rmtree(folder, ignore_errors=True)
-        os._exit(0)
+    os._exit(0)
 
 
 def make_folder_in(run_dir: Path) -> Path:
-    """Returns a folder for `run_replay` in that of a run.
+    """Returns a folder for `run_replay` in that of a run, in the place of all others."""
+    remove_folders_in(run_dir)
+    return Path(tempfile.mkdtemp(prefix=FOLDER, dir=run_dir))
 
-    Those of other processes are removed: they were killed, or end as their learner did.
-    """
+
+def remove_folders_in(run_dir: Path) -> None:
+    """Removes the folders of other processes from that of a run: they were killed, or end as their learner did."""
     for left in run_dir.glob(f"{FOLDER}*"):
         shutil.rmtree(left, ignore_errors=True)
-    return Path(tempfile.mkdtemp(prefix=FOLDER, dir=run_dir))
 
 
 def make_temporary_folder() -> Path:
@@ -131,12 +134,15 @@ class _SignsOfLife:
             return self._number
 
     def _run(self) -> None:
-        with contextlib.suppress(LinkEndedError):  # the other thread notices as well
-            while True:
-                with self._counting:
-                    number = self._number = self._newest()
-                self._link.send(Message(Kind.WRITTEN, number))
-                time.sleep(LIFE_SECONDS)
+        try:
+            with contextlib.suppress(LinkEndedError):  # the other thread notices as well
+                while True:
+                    with self._counting:
+                        number = self._number = self._newest()
+                    self._link.send(Message(Kind.WRITTEN, number))
+                    time.sleep(LIFE_SECONDS)
+        finally:
+            self._link.close()  # without signs of life it would be passed for one that hangs
 
     def _newest(self) -> int:
         return self._number if self._count is None else self._count()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -87,10 +88,13 @@ class StoredSequences:
         layout: of a step.
         address: of the server.
         empty_seconds: longest wait for the first sequence; None: for ever.
+        is_here: whether the server is in this process, whose line on the screen is left out.
     """
 
-    def __init__(self, layout: StepLayout, address: str, empty_seconds: float | None = None) -> None:
-        self._layout = layout
+    def __init__(
+        self, layout: StepLayout, address: str, empty_seconds: float | None = None, is_here: bool = True
+    ) -> None:
+        self._layout, self._is_here = layout, is_here
         self._empty_ms = -1 if empty_seconds is None else int(1000 * empty_seconds)
         self._address = address
         self._client = reverb.Client(address)
@@ -108,7 +112,7 @@ class StoredSequences:
         """
         try:
             if size not in self._batches:
-                with suppress_stderr():
+                with suppress_stderr() if self._is_here else contextlib.nullcontext():
                     self._batches[size] = self._begin_sampling(size)
             info, columns = next(self._batches[size])
         except Exception as error:

@@ -57,7 +57,7 @@ class RemoteReplay:
         self._tables = list(tables)
         self._call_under_way: _Call | None = None
         self._filled_restarts = -1  # process that had enough to learn from
-        self._min_size = 1  # that this takes
+        self._min_size: int | None = None  # that this takes; None: not known yet
         self._closing = contextlib.ExitStack()
 
     @property
@@ -81,7 +81,7 @@ class RemoteReplay:
         self._relay = Relay(host)
         self._closing.callback(self._relay.close)
         publish_replay(self.address, self._relay.port)
-        self._stored = StoredSequences(self._layout, f"{LOCAL}:{self._relay.port}", EMPTY_SECONDS)
+        self._stored = StoredSequences(self._layout, f"{LOCAL}:{self._relay.port}", EMPTY_SECONDS, is_here=False)
         self._closing.callback(self._stored.close)
         self._closing.callback(self._end_call)
         self._closing.callback(self._keeper.close)
@@ -99,10 +99,9 @@ class RemoteReplay:
         """
         restarts = self._keeper.restarts
         if restarts != self._filled_restarts:
-            if (count := len(self)) < self._min_size:
+            if (count := len(self)) < (self._min_size or 1):
                 return None
-            self._min_size = count if self._filled_restarts < 0 else self._min_size
-            self._filled_restarts = restarts
+            self._min_size, self._filled_restarts = self._min_size or count, restarts
         try:
             return self._call(lambda: self._stored.sample(size))
         except EmptyReplayError:
@@ -131,11 +130,12 @@ class RemoteReplay:
         self._keeper.confirm_saved(folder)
 
     def get_state(self) -> dict[str, Any]:
-        """Nothing: `save` writes it all."""
-        return {}
+        """How many sequences there must be for updates; `save` writes all else."""
+        return {"min_size": self._min_size}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Nothing: `start` reads it all."""
+        """See `get_state`; a state of a replay in the learner's process says nothing."""
+        self._min_size = state.get("min_size")
 
     def close(self) -> None:
         self._closing.close()

@@ -107,6 +107,44 @@ def test_a_file_whose_connection_ends_in_it_is_no_file(tmp_path, links):
         there.receive_file(message, tmp_path)
 
 
+@pytest.mark.parametrize("name", ["../outside", "/{}/outside"])
+def test_no_file_comes_outside_of_its_folder(tmp_path, links, name):
+    here, there = links
+    here.send(Message(Kind.FILE, 1, name.format(tmp_path)))
+    here._socket.sendall(b"1")
+    with pytest.raises(LinkEndedError, match="is not in its folder"):
+        there.receive_file(receive_any(there), tmp_path / "to")
+    assert not (tmp_path / "outside").exists()
+
+
+def test_no_file_takes_the_place_of_another(tmp_path, links):
+    """Which may be a second name of a checkpoint's."""
+    here, there = links
+    (tmp_path / "a").write_text("precious")
+    here.send(Message(Kind.FILE, 1, "a"))
+    here._socket.sendall(b"1")
+    with pytest.raises(FileExistsError):
+        there.receive_file(receive_any(there), tmp_path)
+    assert (tmp_path / "a").read_text() == "precious"
+
+
+def test_who_says_nothing_is_not_waited_for_long(monkeypatch):
+    monkeypatch.setattr(replay_link, "CONNECT_SECONDS", 0.2)
+    errors = []
+
+    def answer(connected):
+        try:
+            Link(connected, KEY, is_learner=True)
+        except LinkEndedError as error:
+            errors.append(error)
+
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()):
+        thread = threading.Thread(target=answer, args=(server.accept()[0],), daemon=True)
+        thread.start()
+        thread.join(SECONDS)
+        assert len(errors) == 1
+
+
 def test_a_connection_survives_minutes_without_an_answer_and_no_more(links):
     for link in links:
         assert link._socket.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
@@ -246,7 +284,7 @@ def test_a_process_saves_once_nobody_counts(tmp_path, links, monkeypatch):
         here.send_files(None)
         receive(here, Kind.SERVES)
         replay._can_count.clear()
-        while here._connection.poll(0.2):  # until it counts
+        while here._connection.poll(1.0):  # until it counts
             here.receive()
         here.send(Message(Kind.SAVE))
         assert not here._connection.poll(0.2)
@@ -275,6 +313,34 @@ def test_a_process_says_that_the_learner_is_gone_and_leaves_nothing(tmp_path, mo
         replay_process.run_replay(lambda working: FakeReplay(), folder, "localhost:1", KEY)
     assert capsys.readouterr().err == "The learner is gone: it ended.\n"
     assert not folder.exists()
+
+
+def test_a_process_that_fails_leaves_nothing_either(tmp_path, monkeypatch):
+    """It may have filled the disk."""
+
+    def serve(link, replay, saved):
+        saved.mkdir()
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(replay_process, "connect", lambda address, key: None)
+    monkeypatch.setattr(replay_process, "serve", serve)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match="No space left"):
+        replay_process.run_replay(lambda working: FakeReplay(), tmp_path / "folder", "localhost:1", KEY)
+    assert not (tmp_path / "folder").exists()
+
+
+def test_a_process_that_cannot_count_any_more_ends_its_connection(tmp_path, links, monkeypatch):
+    """In place of silence, which would be passed for a process that hangs."""
+    here, there = links
+    monkeypatch.setattr(threading, "excepthook", lambda arguments: None)
+    with serving(there, FakeReplay(), tmp_path, monkeypatch):
+        here.send_files(None)
+        receive(here, Kind.SERVES)
+        monkeypatch.setattr(FakeReplay, "num_written", property(lambda replay: 1 / 0))
+        with pytest.raises(LinkEndedError):
+            while True:
+                receive_any(here)
 
 
 def test_a_process_removes_what_others_left_in_the_folder_of_a_run_and_has_one_of_its_own(tmp_path):

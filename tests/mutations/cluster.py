@@ -15,6 +15,7 @@ REPLAY_KEEPER = "repro/acting/replay_keeper.py"
 SEQUENCES = "repro/replay/sequences.py"
 REMOTE_POOL = "repro/acting/remote_actor_pool.py"
 REPLAY_PROCESS = "repro/acting/replay_process.py"
+REPLAY_LINK = "repro/acting/replay_link.py"
 PORT_RELAY = "repro/acting/relay.py"
 TEST_REMOTE_REPLAY = "tests/training/test_remote_replay.py"
 TEST_REPLAY_LINK = "tests/acting/test_replay_link.py"
@@ -898,8 +899,8 @@ VARIANTS = [
     Variant(
         "replay: a checkpoint has the totals of the one that it takes over",
         REPLAY_KEEPER,
-        ", ignore=ignored, dirs_exist_ok=True",
-        ", dirs_exist_ok=True",
+        "path.is_dir() or path.name == TOTALS",
+        "path.is_dir()",
         f"{TEST_REMOTE_REPLAY}::test_a_checkpoint_during_a_restart_takes_over_what_the_last_one_has_and_waits_for_nothing",
     ),
     Variant(
@@ -933,7 +934,7 @@ VARIANTS = [
     Variant(
         "replay: one that has little is learned from",
         REMOTE_REPLAY,
-        "if (count := len(self)) < self._min_size:",
+        "if (count := len(self)) < (self._min_size or 1):",
         "if not (count := len(self)):",
         f"{TEST_REMOTE_REPLAY}::test_a_replay_that_begins_again_with_little_is_not_learned_from",
     ),
@@ -1048,5 +1049,61 @@ VARIANTS = [
         "        self._say()",
         "        pass",
         f"{TEST_REMOTE_REPLAY}::test_a_checkpoint_during_a_restart_takes_over_what_the_last_one_has_and_waits_for_nothing",
+    ),
+    Variant(
+        "replay: a process ends while the learner waits for its own disk",
+        REPLAY_KEEPER,
+        "                self.excuse()",
+        "                pass",
+        f"{TEST_REMOTE_REPLAY}::test_a_process_that_saves_is_not_ended_while_the_learner_s_disk_is_waited_for",
+    ),
+    Variant(
+        "replay: nobody needs a key before the first process",
+        REPLAY_KEEPER,
+        "self._key = -1, secrets.token_hex()",
+        'self._key = -1, ""',
+        f"{TEST_REMOTE_REPLAY}::test_nobody_knows_the_key_before_the_first_process_has_one",
+    ),
+    Variant(
+        "replay: a file may come outside of its folder",
+        REPLAY_LINK,
+        "if not path.resolve().is_relative_to(folder.resolve()):",
+        "if False:",
+        f"{TEST_REPLAY_LINK}::test_no_file_comes_outside_of_its_folder",
+    ),
+    Variant(
+        "replay: a file takes the place of one of a checkpoint",
+        REPLAY_LINK,
+        'path.open("xb")',
+        'path.open("wb")',
+        f"{TEST_REPLAY_LINK}::test_no_file_takes_the_place_of_another",
+    ),
+    Variant(
+        "replay: who says nothing is waited for",
+        REPLAY_LINK,
+        "        timer.start()\n",
+        "",
+        f"{TEST_REPLAY_LINK}::test_who_says_nothing_is_not_waited_for_long",
+    ),
+    Variant(
+        "replay: one that counts nothing any more seems to hang",
+        REPLAY_PROCESS,
+        "            self._link.close()  # without",
+        "            pass  # without",
+        f"{TEST_REPLAY_LINK}::test_a_process_that_cannot_count_any_more_ends_its_connection",
+    ),
+    Variant(
+        "replay: how many sequences updates need is forgotten by a stop",
+        REMOTE_REPLAY,
+        'self._min_size = state.get("min_size")',
+        "pass",
+        f"{TEST_REMOTE_REPLAY}::test_a_run_that_goes_on_with_little_fills_its_replay_first",
+    ),
+    Variant(
+        "replay: nothing is said while a replay elsewhere is asked for samples",
+        REMOTE_REPLAY,
+        ", is_here=False",
+        "",
+        f"{TEST_REMOTE_REPLAY}::test_a_run_goes_on_with_its_replay_here_or_in_a_process",
     ),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -23,7 +24,7 @@ from repro.acting.remote import PulledWeights, RemoteWeights, Reporter, find_rep
 from repro.acting.remote_actor import begin, end_with, run_actor
 from repro.acting.remote_actor_pool import RemoteActorPool, ServedReplay
 from repro.acting.replay_keeper import ReplayKeeper
-from repro.acting.replay_process import run_replay
+from repro.acting.replay_process import remove_folders_in, run_replay
 from repro.acting.supervision import Supervision, make_actors
 from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import WeightsPublisher
@@ -195,6 +196,8 @@ class SequenceExperiment(ActorExperiment):
             pool, weights, replay = self._local_pool(seed, agent, episodes, watched)
         else:
             launcher = launch or LocalLauncher(run.path, run.actors)
+            remove_folders_in(run.path)
+            shutil.rmtree(run.path / WORKING, ignore_errors=True)
             evaluator = make_evaluator(config, launcher, agent, watched)
             tables = evaluator.make_tables() if evaluator else []
             tables += make_tables(agent.collect_policy.variables(), waiting_unrolls=self.num_actors)
