@@ -47,6 +47,7 @@ COUNTS = {
     "acer": {
         "Section 1": 6,
         "Section 3": 2,
+        "Section 3.1": 2,
         "Section 3.2": 1,
         "Figure 1": 11,
         "Section 5.1": 3,
