@@ -97,7 +97,7 @@ def test_runs_of_acer_in_refer():
     ]
     minutes = [record["wall_seconds"] / 60 for record in found]
     assert f"the runs of the records took {min(minutes):.0f} to {max(minutes):.0f} minutes, beside other work" in text
-    assert max(run_measures.column(record, "kl").max() for record in found) < 0.05  # as the page says
+    assert max(run_measures.column(record, "kl").max() for record in found) < 0.06  # as the page says
 
 
 def test_beta_falls_early_in_refer():
