@@ -193,8 +193,9 @@ class ReplayKeeper(ActorProcesses):
         while store.folder is not None and store.serves:
             if store.waits:
                 self.excuse()
-            with contextlib.suppress(ActorPoolError):  # the run can be saved all the same
-                super().look()
+            else:
+                with contextlib.suppress(ActorPoolError):  # the run can be saved all the same
+                    super().look()
             time.sleep(POLL_SECONDS)
         if store.failure is not None:
             raise store.failure

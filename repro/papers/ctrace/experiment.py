@@ -196,8 +196,6 @@ class SequenceExperiment(ActorExperiment):
             pool, weights, replay = self._local_pool(seed, agent, episodes, watched)
         else:
             launcher = launch or LocalLauncher(run.path, run.actors)
-            remove_folders_in(run.path)
-            shutil.rmtree(run.path / WORKING, ignore_errors=True)
             evaluator = make_evaluator(config, launcher, agent, watched)
             tables = evaluator.make_tables() if evaluator else []
             tables += make_tables(agent.collect_policy.variables(), waiting_unrolls=self.num_actors)
@@ -205,9 +203,11 @@ class SequenceExperiment(ActorExperiment):
             served: SequenceReplay | RemoteReplay
             keeper: ReplayKeeper | None = None
             if is_remote:
+                shutil.rmtree(run.path / WORKING, ignore_errors=True)  # each kind removes its own besides
                 keeper = ReplayKeeper(launcher, watched, settings.capacity)
                 served = RemoteReplay(keeper, spec, tables)
             else:
+                remove_folders_in(run.path)
                 served = SequenceReplay(spec, settings, run.path / WORKING, tables, launcher.port)
             pool, weights = self._remote_pool(served, agent, episodes, watched, launcher, evaluator, keeper)
             replay = served
