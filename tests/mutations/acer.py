@@ -4,7 +4,8 @@ from tests.mutations.variant import Variant
 
 TRUST_REGION = "repro/papers/acer/trust_region.py"
 LOSS = "repro/papers/acer/loss.py"
-UNROLL_AGENT = "repro/papers/acer/unroll_agent.py"
+AVERAGING_AGENT = "repro/papers/acer/averaging_agent.py"
+UNROLL_AGENT = "repro/training/unroll_agent.py"
 GRADIENTS = "repro/optimizers/gradients.py"
 AGENT = "repro/papers/acer/agent.py"
 CONTINUOUS_LOSS = "repro/papers/acer/continuous_loss.py"
@@ -160,7 +161,7 @@ VARIANTS = [
     ),
     Variant(
         "ACER: alpha and 1 - alpha exchanged in the average",
-        UNROLL_AGENT,
+        AVERAGING_AGENT,
         "alpha * average + (1.0 - alpha) * variable",
         "(1.0 - alpha) * average + alpha * variable",
         f"{TEST_AGENT}::test_the_average_policy_follows_the_updated_weights",
@@ -175,7 +176,7 @@ VARIANTS = [
     ),
     Variant(
         "ACER: sum over unrolls",
-        UNROLL_AGENT,
+        AVERAGING_AGENT,
         "mean_over_replicas(tf.reduce_sum(losses.total, axis=0), weights)",
         "tf.reduce_sum(losses.total)",
         f"{TEST_AGENT}::test_the_loss_is_a_sum_over_time_and_a_mean_over_unrolls",
@@ -534,28 +535,28 @@ VARIANTS = [
     ),
     Variant(
         "ACER: sum over actors' time averaged",
-        UNROLL_AGENT,
+        AVERAGING_AGENT,
         "tf.reduce_sum(losses.total, axis=0)",
         "tf.reduce_mean(losses.total, axis=0)",
         f"{TEST_AGENT}::test_the_loss_is_a_sum_over_time_and_a_mean_over_unrolls",
     ),
     Variant(
         "ACER: average of the weights before the update",
-        UNROLL_AGENT,
-        "        self._optimizer.apply_gradients(zip(gradients, self._learned), skip_gradients_aggregation=True)\n"
+        AVERAGING_AGENT,
+        "        info = super()._apply(loss, extra, gradients)\n"
         "        alpha = self._learning.average_decay\n"
         "        for average, variable in self._averaged:\n"
         "            average.assign(alpha * average + (1.0 - alpha) * variable)\n",
         "        alpha = self._learning.average_decay\n"
         "        for average, variable in self._averaged:\n"
         "            average.assign(alpha * average + (1.0 - alpha) * variable)\n"
-        "        self._optimizer.apply_gradients(zip(gradients, self._learned), skip_gradients_aggregation=True)\n",
+        "        info = super()._apply(loss, extra, gradients)\n",
         f"{TEST_AGENT}::test_the_average_policy_follows_the_updated_weights",
         slow=True,
     ),
     Variant(
         "ACER: extras averaged over boundary rows",
-        UNROLL_AGENT,
+        AVERAGING_AGENT,
         "masked_mean(x, live)",
         "tf.reduce_mean(x)",
         f"{TEST_AGENT}::test_the_loss_is_a_sum_over_time_and_a_mean_over_unrolls",
@@ -563,8 +564,8 @@ VARIANTS = [
     Variant(
         "ACER: a clip of 0 stops learning",
         UNROLL_AGENT,
-        "self._learning.clip_global_norm or NO_CLIP",
-        "self._learning.clip_global_norm or 1e-9",
+        "self._clip_global_norm or NO_CLIP",
+        "self._clip_global_norm or 1e-9",
         f"{TEST_AGENT}::test_the_gradient_is_clipped_unless_the_bound_is_0",
     ),
     Variant(

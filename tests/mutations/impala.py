@@ -4,6 +4,7 @@ from tests.mutations.variant import Variant
 
 LOSS = "repro/papers/impala/loss.py"
 AGENT = "repro/papers/impala/agent.py"
+UNROLL_AGENT = "repro/training/unroll_agent.py"
 TEST_LOSS = "tests/papers/impala/test_loss.py"
 TEST_AGENT = "tests/papers/impala/test_agent.py"
 
@@ -179,7 +180,7 @@ VARIANTS = [
     ),
     Variant(
         "IMPALA: gradient not clipped",
-        AGENT,
+        UNROLL_AGENT,
         "reduce_and_clip(gradients, self._clip_global_norm or NO_CLIP)",
         "reduce_and_clip(gradients, NO_CLIP)",
         f"{TEST_AGENT}::test_the_gradient_is_clipped_and_the_counter_counts",
@@ -222,7 +223,7 @@ VARIANTS = [
     ),
     Variant(
         "IMPALA: updates not counted",
-        AGENT,
+        UNROLL_AGENT,
         "self.train_step_counter.assign_add(1)",
         "pass",
         f"{TEST_AGENT}::test_the_gradient_is_clipped_and_the_counter_counts",
@@ -230,7 +231,7 @@ VARIANTS = [
     ),
     Variant(
         "IMPALA: replicas' gradients summed twice",
-        AGENT,
+        UNROLL_AGENT,
         "skip_gradients_aggregation=True",
         "skip_gradients_aggregation=False",
         f"{TEST_AGENT}::test_two_replicas_make_the_update_of_one_device_with_the_whole_batch",

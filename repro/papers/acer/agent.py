@@ -10,12 +10,12 @@ from tf_agents.trajectories import time_step as ts
 from repro.networks.actor_critic_policy import ActorCriticPolicy
 from repro.networks.policy_q import PolicyQ
 from repro.ops.layout import time_major
+from repro.papers.acer.averaging_agent import AveragingAgent, OptimizationConfig
 from repro.papers.acer.loss import AcerLoss, AcerLossSettings, acer_loss
-from repro.papers.acer.unroll_agent import OptimizationConfig, UnrollAgent
 
 
-class AcerAgent(UnrollAgent):
-    """Actor-critic with experience replay; what `train` takes and does, `UnrollAgent` says.
+class AcerAgent(AveragingAgent):
+    """Actor-critic with experience replay; what `train` takes and does, `AveragingAgent` says.
 
     Args:
         time_step_spec, action_spec: of one unbatched environment.

@@ -10,6 +10,7 @@ from tf_agents.trajectories import time_step as ts
 from repro.networks.gaussian_actor_critic import GaussianActorCritic, policy_mean
 from repro.networks.gaussian_policy import GaussianPolicy
 from repro.ops.layout import time_major
+from repro.papers.acer.averaging_agent import AveragingAgent, OptimizationConfig
 from repro.papers.acer.baselines import a3c_loss, tis_loss
 from repro.papers.acer.continuous_loss import (
     POLICY_TARGETS,
@@ -19,17 +20,16 @@ from repro.papers.acer.continuous_loss import (
     Steps,
     continuous_acer_loss,
 )
-from repro.papers.acer.unroll_agent import OptimizationConfig, UnrollAgent
 
 BASELINES = {"a3c": a3c_loss, "tis": tis_loss}
 METHODS = ("acer", *BASELINES)
 """Methods of Section 6, whose Trust-A3C and Trust-TIS are the baselines with a trust region."""
 
 
-class ContinuousAgent(UnrollAgent):
+class ContinuousAgent(AveragingAgent):
     """ACER (Algorithm 3), A3C, Trust-A3C, TIS or Trust-TIS with a Gaussian policy of fixed standard deviation.
 
-    What `train` takes and does, `UnrollAgent` says: ACER and TIS are given unrolls of a replay, A3C the fresh ones.
+    What `train` takes and does, `AveragingAgent` says: ACER and TIS are given unrolls of a replay, A3C the fresh ones.
 
     ACER samples a' and u_1 to u_n for every step from a seed made of `seed`, the number of the update and that of the
     replica: the same seed gives the same updates, also after a checkpoint. XLA samples other numbers than a graph.

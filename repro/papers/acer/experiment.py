@@ -20,7 +20,7 @@ from repro.acting.supervision import Supervision, make_actors
 from repro.acting.weights import WeightsPublisher
 from repro.config import PROCESSES, frames_per_step
 from repro.environments.batched import BatchedEnvironment
-from repro.papers.acer.unroll_agent import UnrollAgent
+from repro.papers.acer.averaging_agent import AveragingAgent
 from repro.replay.mixed_batches import available_bytes
 from repro.replay.unrolls import UnrollReplay
 from repro.training import devices
@@ -47,7 +47,7 @@ class AcerExperiment(ActorExperiment):
     """
 
     @abc.abstractmethod
-    def make_agent(self, environment: BatchedEnvironment, seed: int) -> UnrollAgent: ...
+    def make_agent(self, environment: BatchedEnvironment, seed: int) -> AveragingAgent: ...
 
     @abc.abstractmethod
     def make_local_policy(self, environment: BatchedEnvironment) -> tf_policy.TFPolicy:
@@ -139,7 +139,7 @@ class AcerExperiment(ActorExperiment):
 
     def _make_local_source(
         self,
-        agent: UnrollAgent,
+        agent: AveragingAgent,
         environments: Sequence[BatchedEnvironment],
         action_seeds: Sequence[int],
         watched: Supervision,
@@ -163,7 +163,7 @@ class AcerExperiment(ActorExperiment):
 
     def _make_remote_source(
         self,
-        agent: UnrollAgent,
+        agent: AveragingAgent,
         launcher: Launcher,
         watched: Supervision,
         episodes: EpisodeLog,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import tensorflow as tf
 from tf_agents.agents import tf_agent
 from tf_agents.specs import tensor_spec
@@ -13,16 +11,17 @@ from tf_agents.trajectories import time_step as ts
 from repro.networks.actor_critic import ActorCritic
 from repro.networks.actor_critic_policy import ActorCriticPolicy
 from repro.ops.layout import time_major
-from repro.optimizers.gradients import NO_CLIP, at_values, reduce_and_clip
 from repro.papers.impala.loss import ImpalaLoss, VtraceLossSettings, impala_loss
+from repro.training.unroll_agent import UnrollAgent
 
 
-class ImpalaAgent(tf_agent.TFAgent):
+class ImpalaAgent(UnrollAgent):
     """V-trace actor-critic.
 
     `train` takes a batch of unrolls, `Trajectory` [B, T+1, ...]: T transitions and the observation after the
     last one, from which the targets bootstrap; action, reward and discount of the last row are not read.
-    Losses are summed over batch and time (Table C.1), over all replicas under `tf.distribute`.
+    Losses are summed over batch and time (Table C.1), over all replicas under `tf.distribute`. `train_on_policy` is an
+    update of A3C: at the weights that acted every importance weight is 1, and the V-trace target is the n-step return.
 
     Args:
         time_step_spec, action_spec: of one unbatched environment.
@@ -49,41 +48,23 @@ class ImpalaAgent(tf_agent.TFAgent):
         greedy: bool = False,
     ) -> None:
         self._network = network
-        self._optimizer = optimizer
         self._discount = discount
         self._loss_settings = loss_settings
-        self._clip_global_norm = clip_global_norm
         network.build_variables(time_step_spec.observation)
         optimizer.build(network.trainable_variables)
         super().__init__(
-            time_step_spec,
-            action_spec,
+            optimizer,
+            clip_global_norm,
+            time_step_spec=time_step_spec,
+            action_spec=action_spec,
             policy=ActorCriticPolicy(time_step_spec, action_spec, network, greedy),
             collect_policy=ActorCriticPolicy(time_step_spec, action_spec, network),
-            train_sequence_length=None,
             train_step_counter=train_step_counter,
         )
 
     @property
-    def acting_variables(self) -> list[tf.Variable]:
-        """What an actor's gradient depends on: the network's."""
+    def learned_variables(self) -> list[tf.Variable]:
         return list(self._network.trainable_variables)
-
-    def train_on_policy(self, experience: Trajectory, acting: Sequence[tf.Tensor]) -> tf_agent.LossInfo:
-        """An update of A3C (Mnih et al. 2016): the gradient at the weights that acted, applied to the present ones.
-
-            theta <- theta + step(d theta'),    d theta' taken at theta' = theta when the unrolls began
-
-        At these weights every importance weight is 1, and the V-trace target is the n-step return.
-
-        Args:
-            experience: as for `train`, all of the same weights.
-            acting: values of `acting_variables` when the unrolls began.
-        """
-        return self._apply(*at_values(self.acting_variables, acting, lambda: self._gradients(experience, None)))
-
-    def _initialize(self) -> None:
-        """Variables are created in the constructor, under the caller's strategy scope."""
 
     def _per_step_loss(self, experience: Trajectory) -> ImpalaLoss:
         core_state = tf.nest.map_structure(lambda x: x[:, 0], experience.policy_info.get("core_state", ()))
@@ -116,22 +97,3 @@ class ImpalaAgent(tf_agent.TFAgent):
         }
         per_unroll = tf.reduce_sum(losses.total, axis=0)  # [B]
         return tf_agent.LossInfo(tf.reduce_sum(per_unroll if weights is None else weights * per_unroll), extra)
-
-    def _train(self, experience: Trajectory, weights: tf.Tensor | None = None) -> tf_agent.LossInfo:
-        return self._apply(*self._gradients(experience, weights))
-
-    def _gradients(
-        self, experience: Trajectory, weights: tf.Tensor | None
-    ) -> tuple[tf.Tensor, dict[str, tf.Tensor], list[tf.Tensor]]:
-        """Loss and extras, and the loss's gradients with respect to the weights, at their present values."""
-        with tf.GradientTape() as tape:
-            loss, extra = self._loss(experience, weights, training=True)
-        return loss, extra, tape.gradient(loss, self._network.trainable_variables)
-
-    def _apply(self, loss: tf.Tensor, extra: dict[str, tf.Tensor], gradients: Sequence[tf.Tensor]) -> tf_agent.LossInfo:
-        """Applies this replica's gradients."""
-        gradients, norm = reduce_and_clip(gradients, self._clip_global_norm or NO_CLIP)
-        variables = self._network.trainable_variables
-        self._optimizer.apply_gradients(zip(gradients, variables), skip_gradients_aggregation=True)
-        self.train_step_counter.assign_add(1)
-        return tf_agent.LossInfo(loss, extra | {"gradient_norm": norm})

@@ -9,9 +9,9 @@ from tf_agents.trajectories import StepType, Trajectory
 from repro.acting.unrolls import UnrollGroup
 from repro.networks.gaussian_actor_critic import GaussianActorCritic
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
+from repro.papers.acer.averaging_agent import OptimizationConfig
 from repro.papers.acer.continuous_agent import ContinuousAgent
 from repro.papers.acer.continuous_loss import ContinuousLossSettings
-from repro.papers.acer.unroll_agent import OptimizationConfig
 from tests.support.point_mass import PointMass
 
 SETTINGS = ContinuousLossSettings(truncation=2.0, delta=0.3)

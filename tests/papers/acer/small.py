@@ -8,8 +8,8 @@ import tensorflow as tf
 from repro.networks.policy_q import PolicyQ
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.papers.acer.agent import AcerAgent
+from repro.papers.acer.averaging_agent import OptimizationConfig
 from repro.papers.acer.loss import AcerLossSettings
-from repro.papers.acer.unroll_agent import OptimizationConfig
 from tests.support.catch import Catch
 from tests.support.training import dense_torso
 

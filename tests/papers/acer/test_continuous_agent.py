@@ -18,10 +18,10 @@ from tf_agents.specs.tensor_spec import to_nest_array_spec
 from repro.networks import mlp
 from repro.networks.gaussian_actor_critic import GaussianActorCritic
 from repro.papers.acer import continuous_agent
+from repro.papers.acer.averaging_agent import OptimizationConfig
 from repro.papers.acer.baselines import a3c_loss, tis_loss
 from repro.papers.acer.continuous_agent import ContinuousAgent
 from repro.papers.acer.continuous_loss import Steps
-from repro.papers.acer.unroll_agent import OptimizationConfig
 from repro.training import checkpoint
 from repro.training.learner import Learner
 from tests.papers.acer.continuous_small import SETTINGS, SETUPS, make_agent, random_batch, values

@@ -13,10 +13,10 @@ from repro.environments.batched import BatchedEnvironment
 from repro.networks.gaussian_actor_critic import GaussianActorCritic
 from repro.networks.gaussian_policy import GaussianPolicy
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
+from repro.papers.acer.averaging_agent import OptimizationConfig
 from repro.papers.acer.continuous_agent import ContinuousAgent
 from repro.papers.acer.continuous_loss import ContinuousLossSettings
 from repro.papers.acer.experiment import AcerExperiment
-from repro.papers.acer.unroll_agent import OptimizationConfig
 from repro.training.experiment import Experiment
 
 

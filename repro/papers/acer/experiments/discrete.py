@@ -13,9 +13,9 @@ from repro.networks.policy_q import PolicyQ
 from repro.networks.torsos import make_torso
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.papers.acer.agent import AcerAgent
+from repro.papers.acer.averaging_agent import OptimizationConfig
 from repro.papers.acer.experiment import AcerExperiment
 from repro.papers.acer.loss import AcerLossSettings
-from repro.papers.acer.unroll_agent import OptimizationConfig
 from repro.training.experiment import Experiment
 
 TORSOS = ("nature", "shallow")

@@ -12,7 +12,8 @@ from tf_agents.trajectories import StepType, Trajectory
 
 from repro.ops.layout import time_major
 from repro.ops.masked import masked_mean
-from repro.optimizers.gradients import NO_CLIP, at_values, mean_over_replicas, reduce_and_clip
+from repro.optimizers.gradients import mean_over_replicas
+from repro.training.unroll_agent import UnrollAgent
 
 
 class PerStepLoss(Protocol):
@@ -41,16 +42,16 @@ class OptimizationConfig(NamedTuple):
     clip_global_norm: float
 
 
-class UnrollAgent(tf_agent.TFAgent):
+class AveragingAgent(UnrollAgent):
     """One update is one call of Algorithm 2 or 3: off-policy by `train`, on-policy by `train_on_policy`.
 
     A call copies the shared weights, theta' <- theta, takes its gradient at theta' and applies it to theta. Off-policy
     nothing happens in between, and `train` takes the gradient at theta. On-policy a thread acts in between, while
-    others move theta: `train_on_policy` is given the weights that acted and takes the gradient there.
+    others move theta: `train_on_policy` is given the weights that acted and takes the gradient there. theta_a is among
+    them: Algorithm 2 computes the average policy while it acts.
 
-    Both take a batch of unrolls, `Trajectory` [B, T+1, ...]: T transitions and the observation after the last one,
-    from which the targets bootstrap; action, reward, discount and policy_info of the last row are not read. mu is what
-    `policy_info` holds: at the weights that acted, every ratio of a fresh unroll is 1.
+    Of the last row of unrolls, `Trajectory` [B, T+1, ...], action, reward, discount and policy_info are not read. mu is
+    what `policy_info` holds: at the weights that acted, every ratio of a fresh unroll is 1.
     Losses are summed over time, as the algorithms accumulate them, and averaged over the unrolls;
     under `tf.distribute` over the unrolls of all replicas, whose shares must be equal.
 
@@ -69,31 +70,18 @@ class UnrollAgent(tf_agent.TFAgent):
         **arguments: Any,
     ) -> None:
         self._learning = learning
-        self._optimizer = learning.optimizer  # an attribute of its own: checkpoints look for it here
         self._learned = list(variables)
         self._averaged = list(averaged)
-        self._optimizer.build(self._learned)
-        super().__init__(train_sequence_length=None, **arguments)
+        learning.optimizer.build(self._learned)
+        super().__init__(learning.optimizer, learning.clip_global_norm, **arguments)
 
-    def _initialize(self) -> None:
-        """Variables are created in the constructor, under the caller's strategy scope."""
+    @property
+    def learned_variables(self) -> list[tf.Variable]:
+        return self._learned
 
     @property
     def acting_variables(self) -> list[tf.Variable]:
-        """What a thread reads while it acts and `train_on_policy` is given: theta, theta_v, then theta_a."""
         return [*self._learned, *(average for average, _ in self._averaged)]
-
-    def train_on_policy(self, experience: Trajectory, acting: Sequence[tf.Tensor]) -> tf_agent.LossInfo:
-        """An on-policy call of Algorithm 2: the gradient at the weights that acted, applied to the present ones.
-
-            theta <- theta + step(d theta'),    d theta' taken at theta' = theta when the unroll began
-
-        Args:
-            experience: fresh unrolls, all of the same weights.
-            acting: values of `acting_variables` when the unrolls began. theta_a is among them: Algorithm 2 computes
-                the average policy while it acts.
-        """
-        return self._apply(*at_values(self.acting_variables, acting, lambda: self._gradients(experience, None)))
 
     @abc.abstractmethod
     def _per_step_loss(self, experience: Trajectory) -> PerStepLoss:
@@ -107,23 +95,10 @@ class UnrollAgent(tf_agent.TFAgent):
         extra = {name: masked_mean(x, live) for name, x in (losses.extras | {"critic_loss": losses.critic}).items()}
         return tf_agent.LossInfo(mean_over_replicas(tf.reduce_sum(losses.total, axis=0), weights), extra)
 
-    def _train(self, experience: Trajectory, weights: tf.Tensor | None = None) -> tf_agent.LossInfo:
-        return self._apply(*self._gradients(experience, weights))
-
-    def _gradients(
-        self, experience: Trajectory, weights: tf.Tensor | None
-    ) -> tuple[tf.Tensor, dict[str, tf.Tensor], list[tf.Tensor]]:
-        """Loss and extras, and the loss's gradients with respect to the learned variables, at their present values."""
-        with tf.GradientTape() as tape:
-            loss, extra = self._loss(experience, weights, training=True)
-        return loss, extra, tape.gradient(loss, self._learned)
-
     def _apply(self, loss: tf.Tensor, extra: dict[str, tf.Tensor], gradients: Sequence[tf.Tensor]) -> tf_agent.LossInfo:
         """Applies this replica's gradients to the learned variables and moves the average policy."""
-        gradients, norm = reduce_and_clip(gradients, self._learning.clip_global_norm or NO_CLIP)
-        self._optimizer.apply_gradients(zip(gradients, self._learned), skip_gradients_aggregation=True)
+        info = super()._apply(loss, extra, gradients)
         alpha = self._learning.average_decay
         for average, variable in self._averaged:
             average.assign(alpha * average + (1.0 - alpha) * variable)
-        self.train_step_counter.assign_add(1)
-        return tf_agent.LossInfo(loss, extra | {"gradient_norm": norm})
+        return info
