@@ -5,7 +5,7 @@ Every field names its source: a section or appendix of the paper, or `assumed:` 
 
 import ml_collections
 
-SCALES = ("smoke", "desk", "paper")
+from repro.config import SCALES, unknown_scale
 
 
 def theorems_config(
@@ -23,7 +23,7 @@ def theorems_config(
         ValueError: unknown scale.
     """
     if scale not in SCALES:
-        raise ValueError(f"Unknown scale {scale!r}: choose one of {', '.join(SCALES)}.")
+        raise unknown_scale(scale)
     config = ml_collections.ConfigDict()
     config.paper = paper
     config.experiment = study

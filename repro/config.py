@@ -8,6 +8,8 @@ from typing import Any
 
 import ml_collections
 
+SCALES = ("smoke", "desk", "paper")
+"""Budgets of an experiment, smallest first."""
 PROCESSES = "processes"
 """`runtime.schedule` of actors in processes of their own."""
 CHOSEN_FIELDS = ("num_actors", "envs_per_actor", "threads", "env_threads")
@@ -54,6 +56,11 @@ def flatten(config: Mapping[str, Any] | ml_collections.ConfigDict, prefix: str =
         else:
             flat[f"{prefix}{name}"] = value
     return flat
+
+
+def unknown_scale(scale: str) -> ValueError:
+    """Returns the error of a configuration that is asked for a scale that is none."""
+    return ValueError(f"Unknown scale {scale!r}: choose one of {', '.join(SCALES)}.")
 
 
 def agents(config: Mapping[str, Any] | ml_collections.ConfigDict) -> tuple[str, ...]:

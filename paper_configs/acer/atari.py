@@ -8,7 +8,7 @@ from typing import Any
 
 import ml_collections
 
-SCALES = ("smoke", "desk", "paper")
+from repro.config import unknown_scale
 
 RATIOS = (0, 1, 4, 8)  # Section 4
 
@@ -114,5 +114,5 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.replay.frames = 200_000  # 5 % of the frames, where the paper's is 1.6 %
         config.learner.rmsprop_epsilon = 1e-5
     elif config.scale != "paper":
-        raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")
+        raise unknown_scale(config.scale)
     return config

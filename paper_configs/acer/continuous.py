@@ -6,7 +6,7 @@ environment steps. A seed is one of the sampled hyper-parameter settings: seeds 
 
 import ml_collections
 
-SCALES = ("smoke", "desk", "paper")
+from repro.config import unknown_scale
 
 # learns from what is new alone, the others from the replay
 ON_POLICY = {"learner": {"on_policy": True}, "replay": {"ratio": 0.0}}
@@ -100,5 +100,5 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     elif scale == "desk":
         config.num_env_steps = 5_000_000  # the cart-pole takes 4M steps; repro/papers/acer/README.md
     elif scale != "paper":
-        raise ValueError(f"Unknown scale {scale!r}: choose one of {', '.join(SCALES)}.")
+        raise unknown_scale(scale)
     return config

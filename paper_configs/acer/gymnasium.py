@@ -9,8 +9,6 @@ import ml_collections
 from paper_configs import custom
 from paper_configs.acer import atari, continuous
 
-SCALES = atari.SCALES
-
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """Settings that learn CartPole with agent `acer`; `smoke` is shorter, `paper` the same."""

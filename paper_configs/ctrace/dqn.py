@@ -9,7 +9,7 @@ from typing import Any
 
 import ml_collections
 
-SCALES = ("smoke", "desk", "paper")
+from repro.config import unknown_scale
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
@@ -125,7 +125,7 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.exploration.last = 0.02
         config.exploration.frames = 100_000
     elif config.scale != "paper":
-        raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")
+        raise unknown_scale(config.scale)
     config.variants = ml_collections.ConfigDict(
         add_swept_rates(variants(config.learner.batch_size * config.replay.steps))
     )

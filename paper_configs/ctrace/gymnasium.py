@@ -9,8 +9,6 @@ import ml_collections
 from paper_configs import custom
 from paper_configs.ctrace import dqn, r2d2
 
-SCALES = dqn.SCALES
-
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """Settings that learn CartPole; `smoke` is shorter, `paper` the same."""

@@ -7,7 +7,7 @@ leaves to "the baseline agent paper" is that of Kapturowski et al. (2019), R2D2.
 
 import ml_collections
 
-SCALES = ("smoke", "desk", "paper")
+from repro.config import unknown_scale
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
@@ -159,5 +159,5 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.runtime.num_actors = 1
         config.runtime.envs_per_actor = 16
     elif config.scale != "paper":
-        raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")
+        raise unknown_scale(config.scale)
     return config

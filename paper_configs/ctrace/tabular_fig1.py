@@ -5,7 +5,7 @@ Every field names its source: a figure, section or appendix of the paper, or `as
 
 import ml_collections
 
-SCALES = ("smoke", "desk", "paper")
+from repro.config import unknown_scale
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
@@ -71,5 +71,5 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.evaluation.episodes = 100
         config.variance.trajectories = 1_000
     elif config.scale != "paper":
-        raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")
+        raise unknown_scale(config.scale)
     return config

@@ -6,7 +6,7 @@ Every field names its source: a figure, section or appendix of the paper, or `as
 
 import ml_collections
 
-SCALES = ("smoke", "desk", "paper")
+from repro.config import unknown_scale
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
@@ -82,5 +82,5 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
     elif config.scale == "desk":
         config.evaluation.episodes = 50
     elif config.scale != "paper":
-        raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")
+        raise unknown_scale(config.scale)
     return config

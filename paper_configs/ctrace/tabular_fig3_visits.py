@@ -7,8 +7,6 @@ import ml_collections
 
 from paper_configs.ctrace import tabular_fig3
 
-SCALES = tabular_fig3.SCALES
-
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """Returns the config of Figure 3 with what is read otherwise."""

@@ -7,9 +7,9 @@ Budgets are in emulator frames of each game, 200 million at scale `paper` (Secti
 import ml_collections
 
 from paper_configs.impala import atari_deep
+from repro.config import unknown_scale
 from repro.evidence import published
 
-SCALES = ("smoke", "desk", "paper")
 GAMES_10 = (
     "asteroids",
     "beam_rider",
@@ -66,5 +66,5 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.runtime.envs_per_actor = 10  # a game each
         config.evaluation.episodes = 50
     elif config.scale != "paper":
-        raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")
+        raise unknown_scale(config.scale)
     return config

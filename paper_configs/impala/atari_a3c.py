@@ -4,7 +4,6 @@ import ml_collections
 
 from paper_configs.impala import atari_shallow, dmlab_table1_throughput
 
-SCALES = atari_shallow.SCALES
 NUM_ENVS = 24
 """Games, of which A3C has two thirds, 16 workers; assumed: as Mnih et al. (2016), the paper prints none for Atari."""
 

@@ -9,8 +9,6 @@ import ml_collections
 
 from paper_configs.impala import atari_shallow
 
-SCALES = atari_shallow.SCALES
-
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """The published settings; `smoke` and `desk` change what `atari_shallow.apply_scale` and `apply_scale` name."""

@@ -6,7 +6,7 @@ Budgets are in environment frames (emulator frames; one agent step is `env.frame
 
 import ml_collections
 
-SCALES = ("smoke", "desk", "paper")
+from repro.config import unknown_scale
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
@@ -112,5 +112,5 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.learner.rmsprop_epsilon = 1e-5  # assumed: 0.01 would damp the small gradients of a small batch
         config.runtime.envs_per_actor = 16  # keeps the policy lag of small batches low
     elif config.scale != "paper":
-        raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")
+        raise unknown_scale(config.scale)
     return config

@@ -9,8 +9,6 @@ import ml_collections
 from paper_configs.impala import atari_shallow
 from paper_configs.impala.dmlab_table1_throughput import schedules
 
-SCALES = atari_shallow.SCALES
-
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """`atari_shallow` with the batch of Table 1, a budget for timing and a token evaluation."""

@@ -9,9 +9,9 @@ Budgets are in environment frames of each level (of the engine; one agent step i
 import ml_collections
 
 from paper_configs.impala import dmlab_table1_throughput, dmlab_table2
+from repro.config import unknown_scale
 from repro.environments.dmlab_levels import DMLAB30
 
-SCALES = ("smoke", "desk", "paper")
 LEVELS_8 = (
     "rooms_collect_good_objects_test",
     "rooms_exploit_deferred_effects_test",
@@ -84,7 +84,7 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.runtime.envs_per_actor = 8  # a level each
         config.evaluation.episodes = 20
     else:
-        raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")
+        raise unknown_scale(config.scale)
     for name, own in config.variants.items():
         if name == "a3c_deep":
             own.runtime.num_actors = len(config.env.tasks)  # a worker for each level

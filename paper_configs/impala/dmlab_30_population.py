@@ -10,7 +10,6 @@ import ml_collections
 from paper_configs.impala import atari_population, dmlab_30
 from repro.config import resolve, total_budget
 
-SCALES = dmlab_30.SCALES
 LEVELS_2 = ("rooms_select_nonmatching_object", "rooms_collect_good_objects_test")
 """Levels of the scale `smoke`: of those with short episodes, since a piece begins new ones."""
 

@@ -8,8 +8,6 @@ import ml_collections
 
 from paper_configs.impala import dmlab_table1_throughput, dmlab_table2
 
-SCALES = dmlab_table2.SCALES
-
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """`dmlab_table2` with one agent for each schedule; IMPALA has the actors that it has there."""

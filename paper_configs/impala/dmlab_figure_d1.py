@@ -9,7 +9,6 @@ import ml_collections
 
 from paper_configs.impala import dmlab_table2
 
-SCALES = dmlab_table2.SCALES
 CORRECTIONS = {"vtrace": "vtrace", "epsilon": "epsilon", "no_correction": "none"}  # Appendix D.1; no correction stands
 # for on-policy learning, too
 LAGS = (1, 10, 100)  # updates; assumed: the text prints none

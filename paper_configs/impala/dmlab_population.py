@@ -8,8 +8,6 @@ import ml_collections
 
 from paper_configs.impala import atari_population, dmlab_table2
 
-SCALES = dmlab_table2.SCALES
-
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """The published settings; `smoke` and `desk` change what both modules' `apply_scale` name."""

@@ -10,8 +10,6 @@ import ml_collections
 
 from paper_configs.impala import dmlab_table2
 
-SCALES = dmlab_table2.SCALES
-
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """`dmlab_table2` with the batch of Table 1, a budget for timing and a token evaluation."""

@@ -10,7 +10,8 @@ Budgets are in environment frames (of the engine; one agent step is `env.frame_s
 
 import ml_collections
 
-SCALES = ("smoke", "desk", "paper")
+from repro.config import unknown_scale
+
 REPLAY = {
     "replay": {"fraction": 0.5},  # Section 5.2.2
     "runtime": {"checkpoint_seconds": 1800.0},  # a checkpoint holds the replay
@@ -142,5 +143,5 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.runtime.envs_per_actor = 8  # keeps the policy lag of small batches low
         config.evaluation.episodes = 50
     elif config.scale != "paper":
-        raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")
+        raise unknown_scale(config.scale)
     return config

@@ -8,8 +8,6 @@ import ml_collections
 
 from paper_configs.impala import atari_population, gymnasium
 
-SCALES = gymnasium.SCALES
-
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """Settings that learn CartPole; `smoke` is shorter, `paper` has a larger population."""

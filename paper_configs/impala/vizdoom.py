@@ -8,8 +8,6 @@ import ml_collections
 
 from paper_configs.impala import dmlab_table2
 
-SCALES = dmlab_table2.SCALES
-
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """Settings for any scenario; `smoke` and `desk` also change what `dmlab_table2.apply_scale` names."""

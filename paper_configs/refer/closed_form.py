@@ -6,9 +6,7 @@ Every field names its source: a section or appendix of the paper, or `assumed:` 
 import ml_collections
 
 from paper_configs.refer import figure_1_ddpg, figure_3_naf, figure_4_vracer
-from repro.config import resolve
-
-SCALES = figure_1_ddpg.SCALES
+from repro.config import SCALES, resolve, unknown_scale
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
@@ -18,7 +16,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         ValueError: unknown scale.
     """
     if scale not in SCALES:
-        raise ValueError(f"Unknown scale {scale!r}: choose one of {', '.join(SCALES)}.")
+        raise unknown_scale(scale)
     published = figure_1_ddpg.get_config("paper")
     config = ml_collections.ConfigDict()
     config.paper = "refer"

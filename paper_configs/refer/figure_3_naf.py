@@ -8,8 +8,6 @@ import ml_collections
 
 from paper_configs.refer import figure_4_vracer
 
-SCALES = figure_4_vracer.SCALES
-
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """The published settings; the scale changes what it changes for V-RACER."""

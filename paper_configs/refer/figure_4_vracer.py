@@ -8,7 +8,7 @@ from typing import Any
 
 import ml_collections
 
-SCALES = ("smoke", "desk", "paper")
+from repro.config import unknown_scale
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
@@ -102,7 +102,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         acer.learner.unroll_length = 50
         acer.replay.gradients_per_step = 0.125
     elif scale != "paper":
-        raise ValueError(f"Unknown scale {scale!r}: choose one of {', '.join(SCALES)}.")
+        raise unknown_scale(scale)
     acer_fast = acer.copy_and_resolve_references()
     acer_fast.learner.policy_learning_rate = 1e-4  # Section 5.3
     config.variants = ml_collections.ConfigDict(  # agents, with the fields that are their own; Section 5.3

@@ -9,8 +9,6 @@ import ml_collections
 
 from paper_configs.refer import figure_4_vracer
 
-SCALES = figure_4_vracer.SCALES
-
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """The published settings and the variants; the scale changes what it changes for Figure 4."""

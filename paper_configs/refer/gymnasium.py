@@ -9,8 +9,6 @@ import ml_collections
 from paper_configs import custom
 from paper_configs.refer import figure_1_ddpg, figure_4_vracer
 
-SCALES = figure_4_vracer.SCALES
-
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """Settings that learn Pendulum; `smoke` is shorter, `paper` the same."""

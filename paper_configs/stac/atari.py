@@ -11,7 +11,7 @@ from typing import Any
 import ml_collections
 from ml_collections import config_dict
 
-SCALES = ("smoke", "desk", "paper")
+from repro.config import unknown_scale
 
 NUM_HEADS = 3  # of STACX; Section 3.2
 METAPARAMETERS = ("gamma", "lambda", "alpha", "g_v", "g_p", "g_e")  # Section 3.1
@@ -174,5 +174,5 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.learner.rmsprop_epsilon = 1e-5  # assumed: 0.1 would damp the small gradients of a small batch
         config.runtime.envs_per_actor = 16  # keeps the policy lag of small batches low
     elif config.scale != "paper":
-        raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")
+        raise unknown_scale(config.scale)
     return config

@@ -10,7 +10,8 @@ import ml_collections
 from ml_collections import config_dict
 
 from paper_configs.stac import atari
-from paper_configs.stac.atari import METAPARAMETERS, NUM_HEADS, SCALES, recorded
+from paper_configs.stac.atari import METAPARAMETERS, NUM_HEADS, recorded
+from repro.config import unknown_scale
 
 AGENTS = ("impala", "impala_aux", "stac", "stacx", "stac_untuned", "stacx_untuned")
 
@@ -118,5 +119,5 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
     elif config.scale == "desk":
         config.num_env_steps = 3_000_000  # a tenth; assumed: below an hour of one core
     elif config.scale != "paper":
-        raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")
+        raise unknown_scale(config.scale)
     return config

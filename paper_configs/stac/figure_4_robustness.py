@@ -11,8 +11,6 @@ import ml_collections
 
 from paper_configs.stac import atari
 
-SCALES = atari.SCALES
-
 STARTS = (0.99, 0.992, 0.995, 0.997, 0.999)  # of metaparameters, after the sigmoid; Figure 4(c)
 GAMMAS = STARTS  # of the outer loss, or of IMPALA's; assumed: those of (c), since the values of (a) are not printed
 VALUE_COSTS = (0.15, 0.2, 0.25, 0.3, 0.35)  # assumed: the values of (b) are not printed

@@ -9,8 +9,6 @@ import ml_collections
 from paper_configs import custom
 from paper_configs.stac import atari
 
-SCALES = atari.SCALES
-
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """Settings with which `stac` learns CartPole; `smoke` is shorter, `paper` the same."""

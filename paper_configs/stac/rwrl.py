@@ -7,8 +7,6 @@ import ml_collections
 
 from paper_configs.stac import dm_control_features
 
-SCALES = dm_control_features.SCALES
-
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """The published settings; `smoke` and `desk` as for features."""

@@ -6,8 +6,7 @@ Every field names its source: a table, figure or section of the paper, or `assum
 import ml_collections
 
 from paper_configs.stac import atari, dm_control_features
-
-SCALES = atari.SCALES
+from repro.config import SCALES, unknown_scale
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
@@ -17,7 +16,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         ValueError: unknown scale.
     """
     if scale not in SCALES:
-        raise ValueError(f"Unknown scale {scale!r}: choose one of {', '.join(SCALES)}.")
+        raise unknown_scale(scale)
     config = ml_collections.ConfigDict()
     config.paper = "stac"
     config.experiment = "update_cost"

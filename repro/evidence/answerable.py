@@ -8,7 +8,7 @@ from typing import Any
 
 import ml_collections
 
-from repro.config import budget
+from repro.config import SCALES, budget
 from repro.evidence import (
     claim_intervals,
     claim_kinds,
@@ -23,7 +23,6 @@ from repro.evidence import (
 from repro.evidence.commands import Run, learns_together
 from repro.evidence.comparisons import Key
 from repro.evidence.published import PublishedRow
-from repro.evidence.records import SCALES
 from repro.evidence.references import Differences
 
 RowKey = tuple[str, int]

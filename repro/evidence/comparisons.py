@@ -6,10 +6,10 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from repro.config import SCALES
 from repro.config import tasks as tasks_of
 from repro.evidence import published, run_measures, statistics
 from repro.evidence.published import PublishedRow
-from repro.evidence.records import SCALES
 
 TASK_SETS = {
     "atari57": 57,

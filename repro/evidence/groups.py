@@ -6,9 +6,10 @@ import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from repro.config import SCALES
 from repro.evidence import comparisons, staleness
 from repro.evidence.comparisons import Key
-from repro.evidence.records import SCALES, StoredRecord
+from repro.evidence.records import StoredRecord
 
 
 @dataclasses.dataclass(frozen=True)

@@ -32,8 +32,6 @@ COMMITTED = pathlib.Path("results")
 SCHEMA_PATH = pathlib.Path(__file__).with_name("record_schema.json")
 MAX_CURVE_POINTS = 500
 BUDGET_FIELDS = ("num_env_frames", "num_env_steps")
-SCALES = ("smoke", "desk", "paper")
-"""Scales in order of budget."""
 # What decides how a run goes. Results, documentation and published numbers may differ from the commit freely.
 CODE_PATHS = ("repro", "paper_configs", "setup.cfg", "requirements.lock", ":(exclude)paper_configs/published")
 PACKAGES = {
@@ -98,7 +96,7 @@ def path_of_scale(path: pathlib.Path, scale: str) -> pathlib.Path:
 
     Args:
         path: from `record_path`.
-        scale: one of `SCALES`.
+        scale: one of `repro.config.SCALES`.
 
     Returns:
         `path` itself, unless a record of another scale has that name; then `seed_<n>_<scale>.json` beside it.
@@ -116,7 +114,7 @@ def find_record(path: pathlib.Path, scale: str) -> dict[str, Any] | None:
 
     Args:
         path: from `record_path`.
-        scale: one of `SCALES`.
+        scale: one of `repro.config.SCALES`.
 
     Returns:
         As `read_record`; None where there is none.

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from repro.config import SCALES
 from repro.evidence import claims, comparisons, intervals, published, statistics
 from repro.evidence.comparisons import Key
 from repro.evidence.groups import Group
-from repro.evidence.records import SCALES, budget_field, counted
+from repro.evidence.records import budget_field, counted
 from repro.evidence.references import References
 
 PLAIN: Mapping[str, float] = {"random": 0.0, "human": 100.0}

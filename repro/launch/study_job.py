@@ -9,6 +9,7 @@ from pathlib import Path
 import ml_collections
 from rich.console import Console
 
+from repro.config import SCALES
 from repro.evidence import records
 from repro.evidence.statistics import summarize_returns
 from repro.launch.bars import make_bars
@@ -98,7 +99,7 @@ class StudyJob(RecordedJob):
 
     def figure_dir(self) -> Path | None:
         """Returns the folder of the first seed's figure, unless the study was recorded at a larger scale."""
-        larger = records.SCALES[records.SCALES.index(self.config.scale) + 1 :]
+        larger = SCALES[SCALES.index(self.config.scale) + 1 :]
         has_larger = any(records.path_of_scale(self.paths[0], scale).exists() for scale in larger)
         return self._folder if self.seed == 1 and not has_larger else None
 

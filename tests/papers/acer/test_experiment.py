@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from paper_configs.acer import atari, continuous
-from repro.config import agents
+from repro.config import SCALES, agents
 from repro.papers import find_experiment
 from repro.training import devices
 from repro.training.learner import Learner
@@ -185,7 +185,7 @@ def test_updates_in_one_call_are_those_of_one_call_each(tmp_path, compile_):
 
 @pytest.mark.parametrize("module", [atari, continuous])
 def test_an_update_is_one_unroll_of_one_environment(module):
-    for scale in module.SCALES:
+    for scale in SCALES:
         config = module.get_config(scale)
         assert config.learner.batch_size == 1
         assert config.runtime.envs_per_actor > 1

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from paper_configs.ctrace import dqn
+from repro.config import SCALES
 from repro.evidence.records import plain_config
 from repro.papers import find_experiment
 from repro.papers.ctrace.experiments.dqn import DqnExperiment
@@ -42,7 +43,7 @@ def test_impossible_frames_are_refused():
         LinearEpsilon(1.0, 0.1, 10, begin=-1)
 
 
-@pytest.mark.parametrize("scale", dqn.SCALES)
+@pytest.mark.parametrize("scale", SCALES)
 def test_the_first_frames_are_played_uniformly_at_random(scale):
     """Mnih et al. (2015), Extended Data Table 1: a uniform random policy fills the replay before learning starts."""
     config = dqn.get_config(scale)

@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from paper_configs.ctrace import dqn, r2d2
-from repro.config import agents
+from repro.config import SCALES, agents
 from repro.evidence.records import plain_config
 from repro.evidence.staleness import config_difference
 from repro.papers import ctrace, find_experiment
 from repro.training.run_directory import RunDirectory
 
-SCALES = ("smoke", "desk", "paper")
 README = Path(ctrace.__file__).with_name("README.md")
 
 

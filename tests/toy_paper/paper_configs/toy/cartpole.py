@@ -3,11 +3,12 @@
 import ml_collections
 
 from paper_configs import custom
+from repro.config import SCALES, unknown_scale
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
-    if scale not in ("smoke", "desk", "paper"):
-        raise ValueError(f"Unknown scale {scale!r}: choose one of smoke, desk, paper.")
+    if scale not in SCALES:
+        raise unknown_scale(scale)
     config = ml_collections.ConfigDict()
     config.paper, config.experiment, config.agent, config.scale = "toy", "cartpole", "slow", scale
     config.algorithm = "toy.discrete"
