@@ -221,9 +221,6 @@ class DmControlEnvironment(SteppedEnvironment):
             )
         return int(self._observation.shape[1])
 
-    def _episode_seed(self, row: int) -> int:
-        return int(np.random.SeedSequence((self._seed, row)).generate_state(1)[0])
-
     def _begin(self, row: int, seed: int | None) -> np.ndarray:
         return self._shown(row, self._tasks[row].begin(seed))
 

@@ -219,9 +219,6 @@ class MujocoEnvironment(SteppedEnvironment):
         super().__init__(KIND, config.label, tasks, observations, actions, config.step_limit, seed)
         mujoco.set_mju_user_warning(_show_instability)  # importing TF-Agents, as this does first, may set another
 
-    def _episode_seed(self, row: int) -> int:
-        return int(np.random.SeedSequence((self._seed, row)).generate_state(1)[0])
-
     def _begin(self, row: int, seed: int | None) -> np.ndarray:
         obs: np.ndarray = self._tasks[row].reset(seed=seed)[0]
         return obs[: self.state_size]

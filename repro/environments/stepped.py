@@ -75,9 +75,9 @@ class SteppedEnvironment(gymnasium.vector.VectorEnv):
         self._steps = [0] * n
         self._returns = [0.0] * n
 
-    @abc.abstractmethod
     def _episode_seed(self, row: int) -> int:
         """Seed of one task's rng, for `reset`."""
+        return int(np.random.SeedSequence((self._seed, row)).generate_state(1)[0])
 
     @abc.abstractmethod
     def _begin(self, row: int, seed: int | None) -> np.ndarray:

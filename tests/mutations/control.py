@@ -42,7 +42,7 @@ VARIANTS = [
     ),
     Variant(
         "DM Control: one seed for all environments",
-        BATCH,
+        "repro/environments/stepped.py",
         "np.random.SeedSequence((self._seed, row))",
         "np.random.SeedSequence((self._seed, 0))",
         f"{TEST}::test_seeds_and_independence",

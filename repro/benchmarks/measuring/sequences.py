@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import ml_collections
 import numpy as np
+import psutil
 import tensorflow as tf
 from tf_agents.trajectories import StepType, Trajectory
 
@@ -134,7 +134,6 @@ def play(experiment: SequenceExperiment, spec: Trajectory) -> Trajectory:
     return steps
 
 
-def resident_bytes(pid: int | str = "self") -> int:
+def resident_bytes(pid: int | None = None) -> int:
     """Memory of this process, or of another one."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * 4096
+    return int(psutil.Process(pid).memory_info().rss)
