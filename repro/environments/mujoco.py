@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import difflib
 import json
-import re
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import gymnasium
@@ -18,6 +16,7 @@ import numpy as np
 from gymnasium.envs import registration
 
 from repro.environments.batched import check_batch, read_config
+from repro.environments.lookup import match_task
 from repro.environments.stepped import SteppedEnvironment
 
 KIND = "MuJoCo"
@@ -66,10 +65,6 @@ def _show_instability(message: str) -> None:
 mujoco.set_mju_user_warning(_show_instability)
 
 
-class UnknownTaskError(ValueError):
-    """No MuJoCo task has the name that was asked for; the message lists the nearest names."""
-
-
 def task_name(task: str) -> str:
     """Returns this suite's name of a MuJoCo task; letter case, underscores and blanks make no difference.
 
@@ -83,30 +78,6 @@ def task_name(task: str) -> str:
         UnknownTaskError: no task has this name.
     """
     return match_task(task, TASKS, "MuJoCo task")
-
-
-def match_task(task: str, tasks: Sequence[str], kind: str) -> str:
-    """Returns the one of `tasks` that `task` spells; letter case and all but letters and digits make no difference.
-
-    Args:
-        task: a name in any spelling.
-        tasks: the names to choose from.
-        kind: what they are, for the message.
-
-    Raises:
-        UnknownTaskError: none of them has this name.
-    """
-    known = {_bare(name): name for name in tasks}
-    wanted = _bare(task)
-    if wanted in known:
-        return known[wanted]
-    near = [known[name] for name in difflib.get_close_matches(wanted, known, n=3, cutoff=0.5)]
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(tasks)}."
-    raise UnknownTaskError(f"No {kind} is called {task!r}; {hint}")
-
-
-def _bare(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 class TaskConfig(Protocol):

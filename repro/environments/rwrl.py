@@ -19,7 +19,7 @@ from repro.environments import rwrl_models
 from repro.environments.batched import read_config
 from repro.environments.dm_control import MAX_STEPS, DmControlEnvironment
 from repro.environments.dm_control_task import SuiteTask
-from repro.environments.mujoco import match_task
+from repro.environments.lookup import match_task
 
 
 @dataclasses.dataclass(frozen=True)
