@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -18,6 +17,7 @@ from gymnasium.envs import registration
 from repro.environments.batched import check_batch, read_config
 from repro.environments.lookup import match_task
 from repro.environments.stepped import SteppedEnvironment
+from repro.rng import pack_rng, unpack_rng
 
 KIND = "MuJoCo"
 """Name of this kind of environments in messages."""
@@ -210,9 +210,7 @@ class MujocoEnvironment(SteppedEnvironment):
             simulation = np.empty(mujoco.mj_stateSize(task.model, _STATE))
             mujoco.mj_getState(task.model, task.data, simulation, _STATE)
             poses = {name: getattr(task.data, name).copy() for name in _POSES}
-            # 128-bit integers fit no array, so the state of the rng is kept as text.
-            rng = json.dumps(task.np_random.bit_generator.state)
-            tasks[str(row)] = {"simulation": simulation, **poses, "rng": rng}
+            tasks[str(row)] = {"simulation": simulation, **poses, "rng": pack_rng(task.np_random)}
         return super().get_state() | {"tasks": tasks}
 
     def set_state(self, state: Mapping[str, Any]) -> np.ndarray:
@@ -223,7 +221,7 @@ class MujocoEnvironment(SteppedEnvironment):
             mujoco.mj_setState(task.model, task.data, saved["simulation"], _STATE)
             for name in _POSES:
                 getattr(task.data, name)[:] = saved[name]
-            task.np_random.bit_generator.state = json.loads(str(saved["rng"]))
+            unpack_rng(task.np_random, saved["rng"])
         return observation
 
 

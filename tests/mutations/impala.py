@@ -11,7 +11,7 @@ VARIANTS = [
     Variant(
         "IMPALA's sweep: uniform, not log-uniform",
         "repro/papers/impala/experiments/discrete.py",
-        "float(np.exp(rng.uniform(*np.log(interval))))",
+        "log_uniform(rng, *interval)",
         "float(rng.uniform(*interval))",
         "tests/papers/impala/test_replay.py"
         "::test_seeds_sample_their_settings_from_the_ranges_of_table_c1_where_they_are_asked_to",
