@@ -563,7 +563,7 @@ VARIANTS = [
     Variant(
         "ACER: a clip of 0 stops learning",
         UNROLL_AGENT,
-        "self._learning.clip_global_norm or NO_CLIP",
+        "self._learning.clip_global_norm",
         "self._learning.clip_global_norm or 1e-9",
         f"{TEST_AGENT}::test_the_gradient_is_clipped_unless_the_bound_is_0",
     ),

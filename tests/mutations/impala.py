@@ -180,8 +180,8 @@ VARIANTS = [
     Variant(
         "IMPALA: gradient not clipped",
         AGENT,
-        "reduce_and_clip(gradients, self._clip_global_norm or NO_CLIP)",
-        "reduce_and_clip(gradients, NO_CLIP)",
+        "reduce_and_clip(gradients, self._clip_global_norm)",
+        "reduce_and_clip(gradients)",
         f"{TEST_AGENT}::test_the_gradient_is_clipped_and_the_counter_counts",
         slow=True,
     ),

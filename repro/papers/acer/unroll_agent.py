@@ -12,7 +12,7 @@ from tf_agents.trajectories import StepType, Trajectory
 
 from repro.ops.layout import time_major
 from repro.ops.masked import masked_mean
-from repro.optimizers.gradients import NO_CLIP, at_values, mean_over_replicas, reduce_and_clip
+from repro.optimizers.gradients import at_values, mean_over_replicas, reduce_and_clip
 
 
 class PerStepLoss(Protocol):
@@ -120,7 +120,7 @@ class UnrollAgent(tf_agent.TFAgent):
 
     def _apply(self, loss: tf.Tensor, extra: dict[str, tf.Tensor], gradients: Sequence[tf.Tensor]) -> tf_agent.LossInfo:
         """Applies this replica's gradients to the learned variables and moves the average policy."""
-        gradients, norm = reduce_and_clip(gradients, self._learning.clip_global_norm or NO_CLIP)
+        gradients, norm = reduce_and_clip(gradients, self._learning.clip_global_norm)
         self._optimizer.apply_gradients(zip(gradients, self._learned), skip_gradients_aggregation=True)
         alpha = self._learning.average_decay
         for average, variable in self._averaged:

@@ -13,7 +13,7 @@ from tf_agents.trajectories import time_step as ts
 from repro.networks.actor_critic import ActorCritic
 from repro.networks.actor_critic_policy import ActorCriticPolicy
 from repro.ops.layout import time_major
-from repro.optimizers.gradients import NO_CLIP, at_values, reduce_and_clip
+from repro.optimizers.gradients import at_values, reduce_and_clip
 from repro.papers.impala.loss import ImpalaLoss, VtraceLossSettings, impala_loss
 
 
@@ -130,7 +130,7 @@ class ImpalaAgent(tf_agent.TFAgent):
 
     def _apply(self, loss: tf.Tensor, extra: dict[str, tf.Tensor], gradients: Sequence[tf.Tensor]) -> tf_agent.LossInfo:
         """Applies this replica's gradients."""
-        gradients, norm = reduce_and_clip(gradients, self._clip_global_norm or NO_CLIP)
+        gradients, norm = reduce_and_clip(gradients, self._clip_global_norm)
         variables = self._network.trainable_variables
         self._optimizer.apply_gradients(zip(gradients, variables), skip_gradients_aggregation=True)
         self.train_step_counter.assign_add(1)
