@@ -12,7 +12,7 @@ from typing import Any
 from absl import flags
 
 from repro import benchmarks, cli
-from repro.environments.dmlab_module import MissingModuleError
+from repro.environments.lookup import MissingModuleError
 
 WHAT = flags.DEFINE_enum(
     "what",

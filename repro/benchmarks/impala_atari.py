@@ -43,7 +43,7 @@ def _measure_outer_parts(experiment: DiscreteExperiment, seed: int, seconds: flo
     policies = [experiment.make_local_policy(environment) for environment in environments]
     agent = experiment.make_agent(environments[0], seed=0)
     unrolls = actor_learner.random_unrolls(agent, learner.batch_size, learner.unroll_length).arrays
-    body = raw.learner_body(agent, unrolls, learner.batch_size * learner.unroll_length)
+    body = raw.learner_products(agent, unrolls, learner.batch_size * learner.unroll_length)
     rates = raw.measure(raw.emulation_bodies(environments), policies, runtime.envs_per_actor, body, seconds)
     for environment in environments:
         environment.close()

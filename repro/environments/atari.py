@@ -135,7 +135,7 @@ def make_atari(env_config: Mapping[str, Any], num_envs: int, seed: int, num_thre
 
     Raises:
         ValueError: a field is missing, unknown or out of its range.
-        UnknownGameError: no game has the task's name.
+        UnknownTaskError: no game has the task's name.
     """
     return AtariEnvironment(read_config("Atari", AtariConfig, env_config), num_envs, seed, num_threads)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from repro.environments.batched import check_batch, read_config
 from repro.environments.dm_control_task import SuiteTask
-from repro.environments.mujoco import match_task
+from repro.environments.lookup import match_task
 from repro.environments.offscreen import OffscreenRenderer
 from repro.environments.stepped import SteppedEnvironment
 

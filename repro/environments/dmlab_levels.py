@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import NamedTuple
+
+from repro.environments.lookup import match_task
 
 FOLDER = "contributed/dmlab30"
 
@@ -14,10 +15,6 @@ class Level(NamedTuple):
 
     train: str
     test: str
-
-
-class UnknownLevelError(ValueError):
-    """No level has the name that was asked for; the message lists the nearest names."""
 
 
 _ONE_LEVEL = (
@@ -91,15 +88,10 @@ def level_name(task: str) -> str:
         task: `explore_goal_locations_small`, `contributed/dmlab30/rooms_collect_good_objects_train`.
 
     Raises:
-        UnknownLevelError: no level has this name.
+        UnknownTaskError: no level has this name.
     """
-    levels = {_key(name): name for name in LEVELS}
-    wanted = _key(task)
-    if wanted in levels:
-        return levels[wanted]
-    near = [levels[key] for key in difflib.get_close_matches(wanted, levels, n=3, cutoff=0.6)]
-    hint = f"did you mean {' or '.join(near)}?" if near else "repro.environments.dmlab_levels lists them."
-    raise UnknownLevelError(f"No level of DeepMind Lab is called {task!r}; {hint}")
+    otherwise = "repro.environments.dmlab_levels lists them."
+    return match_task(task, LEVELS, "level of DeepMind Lab", otherwise, key=_key, cutoff=0.6)
 
 
 def _key(name: str) -> str:

@@ -7,6 +7,8 @@ import json
 import os
 from pathlib import Path
 
+from repro.environments.lookup import MissingModuleError
+
 FOLDER_VARIABLE = "REPRO_DMLAB"
 """Environment variable: the folder that holds the package `deepmind_lab`, where it is not `DEFAULT_FOLDER`."""
 DEFAULT_FOLDER = Path(__file__).parents[2] / "build" / "dmlab"
@@ -17,10 +19,6 @@ MISSING = (
     "DeepMind Lab is not built here: clone https://github.com/google-deepmind/lab and run make dmlab SOURCE=<clone>, "
     f"or set {FOLDER_VARIABLE} to the folder that holds the package deepmind_lab."
 )
-
-
-class MissingModuleError(ImportError, ValueError):
-    """The module of an environment cannot be found; the message says how to get it."""
 
 
 def module_folder() -> str | None:

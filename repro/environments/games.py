@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 
 from ale_py import roms
 
+from repro.environments.lookup import bare, match_task
+
 # ALE ships these ROMs without single-player settings, and loading one ends the process.
 _WITHOUT_SINGLE_PLAYER_SETTINGS = frozenset({"combat", "joust", "maze_craze", "warlords"})
-
-
-class UnknownGameError(ValueError):
-    """No Atari game has the name that was asked for; the message lists the nearest names."""
 
 
 @functools.cache
@@ -36,16 +33,11 @@ def game_name(task: str) -> str:
         The name in lower case with underscores, which is also ALE's name of the ROM: `space_invaders`.
 
     Raises:
-        UnknownGameError: no game has this name.
+        UnknownTaskError: no game has this name.
     """
-    games = {_key(game): game for game in all_games()}
-    wanted = _key(re.sub(r"^ALE/|(NoFrameskip|Deterministic)?-v\d+$", "", task, flags=re.IGNORECASE))
-    if wanted in games:
-        return games[wanted]
-    near = [games[key] for key in difflib.get_close_matches(wanted, games, n=4, cutoff=0.5)]
-    hint = f"did you mean {' or '.join(near)}?" if near else "repro.environments.games.all_games() lists them."
-    raise UnknownGameError(f"No Atari game is called {task!r}; {hint}")
+    otherwise = "repro.environments.games.all_games() lists them."
+    return match_task(task, all_games(), "Atari game", otherwise, key=_key, max_near=4)
 
 
 def _key(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
+    return bare(re.sub(r"^ALE/|(NoFrameskip|Deterministic)?-v\d+$", "", name, flags=re.IGNORECASE))

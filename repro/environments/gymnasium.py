@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import difflib
 import importlib
 import pickle
 import sys
@@ -19,6 +18,7 @@ from gymnasium.utils import EzPickle
 
 from repro.environments.batched import check_batch, one_line, read_config
 from repro.environments.gymnasium_spaces import KIND, Encoder, read_actions, read_observations
+from repro.environments.lookup import UnknownTaskError, suggest_near
 from repro.environments.stepped import SteppedEnvironment
 from repro.files import locate
 
@@ -29,10 +29,6 @@ PROBE_STEPS = 8
 """Steps before and after each pickle and each reset, where pickle is checked to restore an environment."""
 
 
-class UnknownEnvironmentError(ValueError):
-    """No environment is registered under the id that was asked for; the message lists the nearest ids."""
-
-
 def task_name(task: str) -> str:
     """Returns the id of a registered environment as it was given, after importing its module.
 
@@ -40,7 +36,7 @@ def task_name(task: str) -> str:
         task: `CartPole-v1`, or `my_module:MyEnv-v0` for an environment that importing `my_module` registers.
 
     Raises:
-        UnknownEnvironmentError: no environment has this id, or the module cannot be imported.
+        UnknownTaskError: no environment has this id, or the module cannot be imported.
     """
     module, _, name = task.rpartition(":")
     if module:
@@ -49,19 +45,19 @@ def task_name(task: str) -> str:
         except Exception as error:  # whatever it may raise, its writer learns where and why
             beginning = f"The module {module!r} of {task!r} cannot be imported"
             if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
-                raise UnknownEnvironmentError(
+                raise UnknownTaskError(
                     f"{beginning} ({error}); run the command in the folder that holds it, or add that folder to "
                     "PYTHONPATH."
                 ) from error
-            raise UnknownEnvironmentError(f"{beginning} ({locate(error)}).") from error
+            raise UnknownTaskError(f"{beginning} ({locate(error)}).") from error
     if name in gymnasium.registry:
         return task
     known = {registered.lower(): registered for registered in sorted(gymnasium.registry)}
-    near = [known[close] for close in difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.6)]
-    hint = f"did you mean {' or '.join(near)}?" if near else "it must be registered with gymnasium.register."
+    otherwise = "it must be registered with gymnasium.register."
+    hint = suggest_near(name.lower(), known, otherwise, max_near=3, cutoff=0.6)
     if not module:
         hint += " An environment of your own is given with its module, as my_module:MyEnv-v0."
-    raise UnknownEnvironmentError(f"No Gymnasium environment is called {name!r}; {hint}")
+    raise UnknownTaskError(f"No Gymnasium environment is called {name!r}; {hint}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,7 +132,7 @@ def make_gymnasium(env_config: Mapping[str, Any], num_envs: int, seed: int) -> G
     Raises:
         ValueError: a field is missing, unknown or out of its range; the environment cannot be made; or its
             observations or actions are of a kind that is not supported.
-        UnknownEnvironmentError: no environment has this id.
+        UnknownTaskError: no environment has this id.
     """
     return GymnasiumEnvironment(read_config(KIND, GymnasiumConfig, env_config), num_envs, seed)
 

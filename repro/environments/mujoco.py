@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import difflib
-import json
-import re
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import gymnasium
@@ -18,7 +15,9 @@ import numpy as np
 from gymnasium.envs import registration
 
 from repro.environments.batched import check_batch, read_config
+from repro.environments.lookup import match_task
 from repro.environments.stepped import SteppedEnvironment
+from repro.rng import pack_rng, unpack_rng
 
 KIND = "MuJoCo"
 """Name of this kind of environments in messages."""
@@ -66,10 +65,6 @@ def _show_instability(message: str) -> None:
 mujoco.set_mju_user_warning(_show_instability)
 
 
-class UnknownTaskError(ValueError):
-    """No MuJoCo task has the name that was asked for; the message lists the nearest names."""
-
-
 def task_name(task: str) -> str:
     """Returns this suite's name of a MuJoCo task; letter case, underscores and blanks make no difference.
 
@@ -83,30 +78,6 @@ def task_name(task: str) -> str:
         UnknownTaskError: no task has this name.
     """
     return match_task(task, TASKS, "MuJoCo task")
-
-
-def match_task(task: str, tasks: Sequence[str], kind: str) -> str:
-    """Returns the one of `tasks` that `task` spells; letter case and all but letters and digits make no difference.
-
-    Args:
-        task: a name in any spelling.
-        tasks: the names to choose from.
-        kind: what they are, for the message.
-
-    Raises:
-        UnknownTaskError: none of them has this name.
-    """
-    known = {_bare(name): name for name in tasks}
-    wanted = _bare(task)
-    if wanted in known:
-        return known[wanted]
-    near = [known[name] for name in difflib.get_close_matches(wanted, known, n=3, cutoff=0.5)]
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(tasks)}."
-    raise UnknownTaskError(f"No {kind} is called {task!r}; {hint}")
-
-
-def _bare(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 class TaskConfig(Protocol):
@@ -236,9 +207,7 @@ class MujocoEnvironment(SteppedEnvironment):
             simulation = np.empty(mujoco.mj_stateSize(task.model, _STATE))
             mujoco.mj_getState(task.model, task.data, simulation, _STATE)
             poses = {name: getattr(task.data, name).copy() for name in _POSES}
-            # 128-bit integers fit no array, so the state of the rng is kept as text.
-            rng = json.dumps(task.np_random.bit_generator.state)
-            tasks[str(row)] = {"simulation": simulation, **poses, "rng": rng}
+            tasks[str(row)] = {"simulation": simulation, **poses, "rng": pack_rng(task.np_random)}
         return super().get_state() | {"tasks": tasks}
 
     def set_state(self, state: Mapping[str, Any]) -> np.ndarray:
@@ -249,7 +218,7 @@ class MujocoEnvironment(SteppedEnvironment):
             mujoco.mj_setState(task.model, task.data, saved["simulation"], _STATE)
             for name in _POSES:
                 getattr(task.data, name)[:] = saved[name]
-            task.np_random.bit_generator.state = json.loads(str(saved["rng"]))
+            unpack_rng(task.np_random, saved["rng"])
         return observation
 
 

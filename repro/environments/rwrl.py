@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -19,7 +18,8 @@ from repro.environments import rwrl_models
 from repro.environments.batched import read_config
 from repro.environments.dm_control import MAX_STEPS, DmControlEnvironment
 from repro.environments.dm_control_task import SuiteTask
-from repro.environments.mujoco import match_task
+from repro.environments.lookup import match_task
+from repro.rng import pack_rng, unpack_rng
 
 
 @dataclasses.dataclass(frozen=True)
@@ -242,8 +242,7 @@ class Challenges:
         """Returns what `set_state` needs to go on exactly here: arrays, numbers and strings."""
         lines = {"actions": self._actions, "observations": self._observations, "rewards": self._rewards}
         return {
-            # 128-bit integers fit no array, so the state of the rng is kept as text.
-            "rng": json.dumps(self._rng.bit_generator.state),
+            "rng": pack_rng(self._rng),
             "dropped": self._dropped.left.copy(),
             "stuck": self._stuck.left.copy(),
             "reading": self._reading.copy(),
@@ -254,7 +253,7 @@ class Challenges:
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Takes up what `get_state` returned."""
-        self._rng.bit_generator.state = json.loads(str(state["rng"]))
+        unpack_rng(self._rng, state["rng"])
         self._dropped.left, self._stuck.left = np.array(state["dropped"]), np.array(state["stuck"])
         self._reading, self._held = np.array(state["reading"]), np.array(state["held"])
         self._held_for = int(state["held_for"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 
-from repro.environments.dmlab_module import MissingModuleError
+from repro.environments.lookup import MissingModuleError
 
 MISSING = (
     "ViZDoom is not installed here: run make vizdoom, which leaves out its dependency pygame-ce, "

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from repro.environments.lookup import match_task
+
 SCENARIOS = (
     "basic",
     "deadly_corridor",
@@ -29,8 +31,6 @@ def scenario_name(task: str) -> str:
     Raises:
         UnknownTaskError: no scenario has this name; the message lists the nearest.
     """
-    from repro.environments.mujoco import match_task  # brings MuJoCo, which an engine does not need
-
     return match_task(task, SCENARIOS, "scenario of ViZDoom")
 
 

@@ -6,6 +6,7 @@ value before any expectation, the rescaling once, to the finished target.
 
 from __future__ import annotations
 
+import numpy as np
 import tensorflow as tf
 
 from repro.ops import ranges
@@ -54,3 +55,15 @@ def inverse_rescale(y: tf.Tensor, *, epsilon: float) -> tf.Tensor:
     b = 1.0 + 2.0 * epsilon
     ratio = 2.0 / (b + tf.sqrt(b**2 + 4.0 * epsilon * tf.abs(y)))  # s / |y|
     return y * ratio * (tf.abs(y) * ratio + 2.0)
+
+
+def rescale_numpy(x: np.ndarray, *, epsilon: float) -> np.ndarray:
+    """`rescale` of float64 in NumPy, for acting; as it is printed, since 1e-16 of its digits near 0 are not missed."""
+    return np.sign(x) * (np.sqrt(np.abs(x) + 1.0) - 1.0) + epsilon * x
+
+
+def inverse_rescale_numpy(y: np.ndarray, *, epsilon: float) -> np.ndarray:
+    """`inverse_rescale` of float64 in NumPy, for acting."""
+    size, b = np.abs(y), 1.0 + 2.0 * epsilon
+    s = 2.0 * size / (b + np.sqrt(b**2 + 4.0 * epsilon * size))
+    return np.sign(y) * (s * (s + 2.0))

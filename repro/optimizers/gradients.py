@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import tensorflow as tf
 
-NO_CLIP = 2.0**100
+_NO_CLIP = 2.0**100
 """Bound on the gradient's norm that nothing of use reaches; a power of two, so that it scales by exactly 1."""
 
 
@@ -53,7 +53,7 @@ def _assign(variables: Sequence[tf.Variable], values: Sequence[tf.Tensor]) -> No
         variable.assign(value)
 
 
-def reduce_and_clip(gradients: Sequence[tf.Tensor], clip_global_norm: float) -> tuple[list[tf.Tensor], tf.Tensor]:
+def reduce_and_clip(gradients: Sequence[tf.Tensor], clip_global_norm: float = 0.0) -> tuple[list[tf.Tensor], tf.Tensor]:
     """Sums gradients over replicas, then clips the sum by its global norm.
 
         G = sum_replica g,    g' = G min(1, clip_global_norm / ||G||),    ||G||^2 = sum_i ||G_i||^2
@@ -64,7 +64,7 @@ def reduce_and_clip(gradients: Sequence[tf.Tensor], clip_global_norm: float) -> 
 
     Args:
         gradients: one float tensor for each variable, this replica's part of the sum.
-        clip_global_norm: bound on ||G||, positive and finite.
+        clip_global_norm: bound on ||G||, finite; 0 for none.
 
     Returns:
         the clipped gradients, equal on all replicas, and ||G|| before the clip, float32 [].
@@ -74,11 +74,13 @@ def reduce_and_clip(gradients: Sequence[tf.Tensor], clip_global_norm: float) -> 
 
     Raises:
         ValueError: when a gradient is None, that is, a variable does not reach the loss; when the bound is
-            not positive and finite.
+            negative, infinite or NaN.
         RuntimeError: when called in a cross-replica context.
     """
-    if not 0.0 < clip_global_norm < float("inf"):
-        raise ValueError(f"reduce_and_clip: clip_global_norm must be positive and finite, not {clip_global_norm}.")
+    if not 0.0 <= clip_global_norm < float("inf"):
+        raise ValueError(
+            f"reduce_and_clip: clip_global_norm must be positive and finite, or 0 for none, not {clip_global_norm}."
+        )
     missing = [index for index, gradient in enumerate(gradients) if gradient is None]
     if missing:
         raise ValueError(f"reduce_and_clip: no gradient for the variables at positions {missing}.")
@@ -88,4 +90,4 @@ def reduce_and_clip(gradients: Sequence[tf.Tensor], clip_global_norm: float) -> 
     gradients = list(gradients)
     if context.num_replicas_in_sync > 1:
         gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
-    return tf.clip_by_global_norm(gradients, clip_global_norm)
+    return tf.clip_by_global_norm(gradients, clip_global_norm or _NO_CLIP)

@@ -11,12 +11,12 @@ import tensorflow as tf
 from tf_agents.trajectories import Trajectory
 
 from repro.replay.frame_stacks import OLDER, Frames
-from repro.replay.rng_state import pack_rng, unpack_rng
 from repro.replay.sequence_writer import Priority, SequenceWriter, lead_row
 from repro.replay.sequences import Sample, SequenceSettings, check_priorities
 from repro.replay.shared_rows import SharedRows, taken
 from repro.replay.step_layout import StepLayout
 from repro.replay.sum_tree import SumTree
+from repro.rng import pack_rng, unpack_rng
 
 BLACK = 0
 """Number of the frame that stands before a game's first."""

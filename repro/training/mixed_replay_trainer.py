@@ -9,7 +9,7 @@ import numpy as np
 from repro.acting.sources import BatchSource
 from repro.acting.weights import WeightsPublisher
 from repro.replay.mixed_batches import MixedBatches
-from repro.replay.rng_state import pack_rng, unpack_rng
+from repro.rng import pack_rng, unpack_rng
 from repro.training.learner import Learner
 from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.trainer import EpisodeLog, RunSettings

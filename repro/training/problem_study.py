@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import ml_collections
@@ -10,6 +11,7 @@ import numpy as np
 
 from repro.tabular import mdps
 from repro.tabular.mdps import Problem
+from repro.training.experiment import FindExperiment
 from repro.training.study import Advance, Study, StudyResult
 
 DIGITS = 4
@@ -21,10 +23,93 @@ Find = Callable[[ml_collections.ConfigDict, Problem, np.random.Generator], Mappi
 """What a paper's statements are about, by answer, on one problem; the rng decides what else is random."""
 
 
-def find_on_all(
+@dataclasses.dataclass(frozen=True)
+class OnProblems:
+    """A `RunStudy` of a configuration's statements on `config.evaluation.episodes` random problems.
+
+    What no problem may exceed is answered by the extreme of them all, anything else by one value for each problem.
+
+    Attributes:
+        find: works out the answers on one problem.
+        units: of each answer.
+        extremes: which value of all problems answers, where not every one does.
+    """
+
+    find: Find
+    units: Mapping[str, str]
+    extremes: Mapping[str, Extreme]
+
+    def __call__(
+        self,
+        config: ml_collections.ConfigDict,
+        seed: int,
+        cores: Sequence[int],
+        advance: Advance,
+        find_experiment: FindExperiment | None = None,
+    ) -> Study:
+        """Returns the answers, each exact to `DIGITS` decimals.
+
+        Args:
+            config: with `answers`, `env` (number of states and actions, least and largest discount) and `evaluation`.
+            seed: of problems and of what `find` samples.
+            cores, find_experiment: not used.
+            advance: called with the problems done and all of them.
+        """
+        found = _find_on_all(config, seed, advance, self.find)
+        total = len(found)
+        checked = f"every expectation summed or solved for exactly, {DIGITS} decimals"
+        answers = {}
+        for name in config.answers:
+            values = np.array([result[name] for result in found])
+            if name in self.extremes:
+                protocol = f"{self.extremes[name]} of {total} random problems; {checked}"
+                values = (values.max if self.extremes[name] == "largest" else values.min)(keepdims=True)
+            else:
+                protocol = f"one value for each random problem, at most {values.max():.1e} unrounded; {checked}"
+            answers[name] = StudyResult(self.units[name], values.round(DIGITS), protocol, exact=True)
+        return Study(answers, steps=0)
+
+
+@dataclasses.dataclass(frozen=True)
+class OnlineOnProblems:
+    """A `RunStudy` that learns on random problems from samples of the behaviour policy, one value for each problem.
+
+    Attributes:
+        find: works out the answers on one problem, each the largest over the cases.
+        units: of each answer.
+        cases: the configuration's field that lists them.
+        words: what they are.
+    """
+
+    find: Find
+    units: Mapping[str, str]
+    cases: str
+    words: str
+
+    def __call__(
+        self,
+        config: ml_collections.ConfigDict,
+        seed: int,
+        cores: Sequence[int],
+        advance: Advance,
+        find_experiment: FindExperiment | None = None,
+    ) -> Study:
+        """Returns the answers. Arguments as for `OnProblems`; the config also has `num_trajectories`, `num_steps`."""
+        found = _find_on_all(config, seed, advance, self.find)
+        total, cases = len(found), len(config[self.cases])
+        sampled = f"after {config.num_trajectories} trajectories of {config.num_steps} steps"
+        protocol = f"one value for each of {total} random problems, the largest over {cases} {self.words}, {sampled}"
+        answers = {
+            name: StudyResult(unit, np.array([left[name] for left in found]), protocol)
+            for name, unit in self.units.items()
+        }
+        return Study(answers, total * cases * config.num_trajectories * config.num_steps)
+
+
+def _find_on_all(
     config: ml_collections.ConfigDict, seed: int, advance: Advance, find: Find
 ) -> list[Mapping[str, float]]:
-    """What `find` says of each of `config.evaluation.episodes` random problems. Arguments as for `run_on_problems`."""
+    """What `find` says of each of `config.evaluation.episodes` random problems. Arguments as for `OnProblems`."""
     env, total = config.env, config.evaluation.episodes
     found = []
     for number in range(total):
@@ -34,41 +119,3 @@ def find_on_all(
         found.append(find(config, problem, rng))
     advance(total, total)
     return found
-
-
-def run_on_problems(
-    config: ml_collections.ConfigDict,
-    seed: int,
-    advance: Advance,
-    find: Find,
-    units: Mapping[str, str],
-    extremes: Mapping[str, Extreme],
-) -> Study:
-    """Answers a configuration's statements on `config.evaluation.episodes` random problems.
-
-    What no problem may exceed is answered by the extreme of them all, anything else by one value for each problem.
-
-    Args:
-        config: with `answers`, `env` (number of states and actions, least and largest discount) and `evaluation`.
-        seed: of problems and of what `find` samples.
-        advance: called with the problems done and all of them.
-        find: works out the answers on one problem.
-        units: of each answer.
-        extremes: which value of all problems answers, where not every one does.
-
-    Returns:
-        The answers, each exact to `DIGITS` decimals.
-    """
-    found = find_on_all(config, seed, advance, find)
-    total = len(found)
-    checked = f"every expectation summed or solved for exactly, {DIGITS} decimals"
-    answers = {}
-    for name in config.answers:
-        values = np.array([result[name] for result in found])
-        if name in extremes:
-            protocol = f"{extremes[name]} of {total} random problems; {checked}"
-            values = (values.max if extremes[name] == "largest" else values.min)(keepdims=True)
-        else:
-            protocol = f"one value for each random problem, at most {values.max():.1e} unrounded; {checked}"
-        answers[name] = StudyResult(units[name], values.round(DIGITS), protocol, exact=True)
-    return Study(answers, steps=0)

@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from repro.acting.batches import BatchSource
 from repro.acting.weights import WeightsPublisher
-from repro.replay.rng_state import pack_rng, unpack_rng
 from repro.replay.unrolls import UnrollReplay
+from repro.rng import pack_rng, unpack_rng
 from repro.training.learner import Learner
 from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.trainer import EpisodeLog, RunSettings

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tf_agents.agents import tf_agent
 from tf_agents.trajectories import Trajectory
 
-from repro.optimizers.gradients import NO_CLIP, at_values, reduce_and_clip
+from repro.optimizers.gradients import at_values, reduce_and_clip
 
 
 class UnrollAgent(tf_agent.TFAgent):
@@ -73,7 +73,7 @@ class UnrollAgent(tf_agent.TFAgent):
 
     def _apply(self, loss: tf.Tensor, extra: dict[str, tf.Tensor], gradients: Sequence[tf.Tensor]) -> tf_agent.LossInfo:
         """Applies this replica's gradients to the learned variables."""
-        gradients, norm = reduce_and_clip(gradients, self._clip_global_norm or NO_CLIP)
+        gradients, norm = reduce_and_clip(gradients, self._clip_global_norm)
         self._optimizer.apply_gradients(zip(gradients, self.learned_variables), skip_gradients_aggregation=True)
         self.train_step_counter.assign_add(1)
         return tf_agent.LossInfo(loss, extra | {"gradient_norm": norm})

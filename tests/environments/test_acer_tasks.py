@@ -14,7 +14,8 @@ import pytest
 from repro.environments import names
 from repro.environments.acer_tasks import TASKS, cartpole, humanoid, make_acer_task, task_name
 from repro.environments.acer_tasks.task import ControlTask
-from repro.environments.mujoco import MujocoEnvironment, UnknownTaskError
+from repro.environments.lookup import UnknownTaskError
+from repro.environments.mujoco import MujocoEnvironment
 from tests.environments.stepping import flat, through_a_file
 
 ROOT = Path(__file__).resolve().parents[2]

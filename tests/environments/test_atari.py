@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from paper_configs.impala import atari_shallow
 from repro.environments.atari import AtariEnvironment, make_atari
-from repro.environments.games import UnknownGameError
+from repro.environments.lookup import UnknownTaskError
 from repro.environments.make import make_environment, make_evaluation_environment
 from tests.environments.reference import PROTOCOL
 
@@ -338,7 +338,7 @@ def test_every_field_must_be_given(name: str) -> None:
 
 
 def test_unknown_game() -> None:
-    with pytest.raises(UnknownGameError, match="breakout"):
+    with pytest.raises(UnknownTaskError, match="breakout"):
         make(task="brekout")
 
 

@@ -16,8 +16,8 @@ from repro.environments import dm_control_task, names, rendering
 from repro.environments.batched import RenderError
 from repro.environments.dm_control import TASKS, DmControlEnvironment, make_dm_control, task_name
 from repro.environments.dm_control_task import SuiteTask, import_suite
+from repro.environments.lookup import UnknownTaskError
 from repro.environments.make import make_environment
-from repro.environments.mujoco import UnknownTaskError
 from tests.environments.stepping import flat, through_a_file
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "control_tasks.md"

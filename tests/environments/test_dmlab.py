@@ -20,10 +20,11 @@ from repro.acting.rollout import Rollout
 from repro.environments import dmlab_language
 from repro.environments.dmlab import MAX_FAILURES, make_dmlab
 from repro.environments.dmlab_game import ACTIONS
-from repro.environments.dmlab_levels import DMLAB30, LEVELS, UnknownLevelError, level_name
-from repro.environments.dmlab_module import FOLDER_VARIABLE, MISSING, MissingModuleError, provenance
+from repro.environments.dmlab_levels import DMLAB30, LEVELS, level_name
+from repro.environments.dmlab_module import FOLDER_VARIABLE, MISSING, provenance
 from repro.environments.dmlab_process import ROOT, GameProcess
 from repro.environments.last_step import WithLastStep
+from repro.environments.lookup import MissingModuleError, UnknownTaskError
 from repro.environments.make import make_environment, make_evaluation_environment
 from repro.environments.names import task_name
 from repro.environments.reward_clips import REWARD_CLIPS
@@ -119,7 +120,7 @@ def test_spellings(spelling, name):
 
 
 def test_an_unknown_level_names_the_nearest():
-    with pytest.raises(UnknownLevelError, match="did you mean rooms_watermaze"):
+    with pytest.raises(UnknownTaskError, match="did you mean rooms_watermaze"):
         level_name("rooms_water_maze")
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from repro.environments.dmlab import make_dmlab
-from repro.environments.dmlab_module import MissingModuleError, module_folder
+from repro.environments.dmlab_module import module_folder
 from repro.environments.dmlab_process import ROOT
+from repro.environments.lookup import MissingModuleError
 from tests.environments.test_dmlab import CONFIG
 
 try:

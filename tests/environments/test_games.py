@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from ale_py import roms
 
-from repro.environments.games import UnknownGameError, all_games, game_name
+from repro.environments.games import all_games, game_name
+from repro.environments.lookup import UnknownTaskError
 
 
 @pytest.mark.parametrize(
@@ -41,16 +42,16 @@ def test_every_game_names_itself_and_has_a_rom() -> None:
     ("task", "near"), [("pongg", "pong"), ("ALE/Brekout-v5", "breakout"), ("space_invader", "space_invaders")]
 )
 def test_unknown_game_names_near_ones(task: str, near: str) -> None:
-    with pytest.raises(UnknownGameError, match=rf"'{task}'.*\b{near}\b"):
+    with pytest.raises(UnknownTaskError, match=rf"'{task}'.*\b{near}\b"):
         game_name(task)
 
 
 def test_unknown_game_without_a_near_one() -> None:
-    with pytest.raises(UnknownGameError, match="all_games"):
+    with pytest.raises(UnknownTaskError, match="all_games"):
         game_name("qqqqqqqqqqqq")
 
 
 @pytest.mark.parametrize("task", ["combat", "joust", "maze_craze", "warlords"])
 def test_games_that_would_end_the_process_are_unknown(task: str) -> None:
-    with pytest.raises(UnknownGameError):
+    with pytest.raises(UnknownTaskError):
         game_name(task)

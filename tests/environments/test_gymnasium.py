@@ -23,12 +23,12 @@ from repro.acting.weights import WeightsPublisher
 from repro.environments import names
 from repro.environments.gymnasium import (
     GymnasiumEnvironment,
-    UnknownEnvironmentError,
     episode_seed,
     is_restored_by_pickle,
     make_gymnasium,
     task_name,
 )
+from repro.environments.lookup import UnknownTaskError
 from repro.networks.actor_critic import ActorCritic
 from repro.networks.actor_critic_policy import ActorCriticPolicy
 from repro.networks.dense import dense_torso
@@ -533,7 +533,7 @@ def test_a_module_that_fails_is_named_with_line_and_error(tmp_path, monkeypatch,
     file = tmp_path / "failing_module.py"
     file.write_text(f"import gymnasium\n\n{line}\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(UnknownEnvironmentError) as raised:
+    with pytest.raises(UnknownTaskError) as raised:
         task_name("failing_module:MyEnv-v0")
     assert str(raised.value) == (
         f"The module 'failing_module' of 'failing_module:MyEnv-v0' cannot be imported ({file}, line 3: {error})."
@@ -561,7 +561,7 @@ def test_a_module_that_fails_is_named_with_line_and_error(tmp_path, monkeypatch,
     ],
 )
 def test_unknown_names_give_one_sentence(task: str, message: str) -> None:
-    with pytest.raises(UnknownEnvironmentError) as error:
+    with pytest.raises(UnknownTaskError) as error:
         task_name(task)
     assert message in str(error.value)
     assert "\n" not in str(error.value)

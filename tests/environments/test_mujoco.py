@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from repro.environments import mujoco as environments
-from repro.environments.mujoco import TASKS, MujocoEnvironment, UnknownTaskError, make_mujoco, task_name
+from repro.environments.lookup import UnknownTaskError
+from repro.environments.mujoco import TASKS, MujocoEnvironment, make_mujoco, task_name
 from repro.training import checkpoint
 from tests.environments.stepping import flat, through_a_file
 

@@ -13,7 +13,7 @@ import pytest
 from repro.environments.batched import RenderError
 from repro.environments.dm_control import DmControlEnvironment, make_dm_control
 from repro.environments.dm_control_task import SuiteTask
-from repro.environments.mujoco import UnknownTaskError
+from repro.environments.lookup import UnknownTaskError
 from repro.environments.names import task_name
 from repro.environments.rwrl import DOMAINS, LEVELS, TASKS, Challenges, DelayLine, Level, RwrlTask, Spells, make_rwrl
 from repro.environments.rwrl_models import PERTURBATIONS, perturbed_physics

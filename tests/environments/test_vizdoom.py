@@ -15,9 +15,8 @@ import pytest
 
 from paper_configs.impala import vizdoom as vizdoom_config
 from repro.environments import vizdoom_module
-from repro.environments.dmlab_module import MissingModuleError
+from repro.environments.lookup import MissingModuleError, UnknownTaskError
 from repro.environments.make import make_environment
-from repro.environments.mujoco import UnknownTaskError
 from repro.environments.names import task_name
 from repro.environments.vizdoom import make_vizdoom
 from repro.environments.vizdoom_game import Game

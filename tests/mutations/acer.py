@@ -564,8 +564,8 @@ VARIANTS = [
     Variant(
         "ACER: a clip of 0 stops learning",
         UNROLL_AGENT,
-        "self._clip_global_norm or NO_CLIP",
-        "self._clip_global_norm or 1e-9",
+        "reduce_and_clip(gradients, self._clip_global_norm)",
+        "reduce_and_clip(gradients, self._clip_global_norm or 1e-9)",
         f"{TEST_AGENT}::test_the_gradient_is_clipped_unless_the_bound_is_0",
     ),
     Variant(

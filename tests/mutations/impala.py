@@ -12,7 +12,7 @@ VARIANTS = [
     Variant(
         "IMPALA's sweep: uniform, not log-uniform",
         "repro/papers/impala/experiments/discrete.py",
-        "float(np.exp(rng.uniform(*np.log(interval))))",
+        "log_uniform(rng, *interval)",
         "float(rng.uniform(*interval))",
         "tests/papers/impala/test_replay.py"
         "::test_seeds_sample_their_settings_from_the_ranges_of_table_c1_where_they_are_asked_to",
@@ -181,8 +181,8 @@ VARIANTS = [
     Variant(
         "IMPALA: gradient not clipped",
         UNROLL_AGENT,
-        "reduce_and_clip(gradients, self._clip_global_norm or NO_CLIP)",
-        "reduce_and_clip(gradients, NO_CLIP)",
+        "reduce_and_clip(gradients, self._clip_global_norm)",
+        "reduce_and_clip(gradients)",
         f"{TEST_AGENT}::test_the_gradient_is_clipped_and_the_counter_counts",
         slow=True,
     ),

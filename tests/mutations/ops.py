@@ -369,9 +369,16 @@ VARIANTS = [
     Variant(
         "rescaling: inverse rescaling without epsilon",
         RESCALING,
-        "b = 1.0 + 2.0 * epsilon",
-        "b = 1.0",
+        "    b = 1.0 + 2.0 * epsilon",
+        "    b = 1.0",
         f"{TEST_VALUE_RESCALING}::test_by_hand",
+    ),
+    Variant(
+        "rescaling: NumPy's inverse without epsilon",
+        RESCALING,
+        "size, b = np.abs(y), 1.0 + 2.0 * epsilon",
+        "size, b = np.abs(y), 1.0",
+        f"{TEST_VALUE_RESCALING}::test_numpy_agrees",
     ),
     Variant(
         "rescaling: printed inverse, which cancels",

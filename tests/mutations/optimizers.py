@@ -117,14 +117,14 @@ VARIANTS = [
     Variant(
         "clip: each tensor by its own norm",
         GRADIENTS,
-        "return tf.clip_by_global_norm(gradients, clip_global_norm)",
+        "return tf.clip_by_global_norm(gradients, clip_global_norm or _NO_CLIP)",
         "return [tf.clip_by_norm(g, clip_global_norm) for g in gradients], tf.linalg.global_norm(gradients)",
         f"{TEST_GRADIENTS}::test_clips_the_norm_of_all_tensors_together",
     ),
     Variant(
         "clip: values, not the norm",
         GRADIENTS,
-        "return tf.clip_by_global_norm(gradients, clip_global_norm)",
+        "return tf.clip_by_global_norm(gradients, clip_global_norm or _NO_CLIP)",
         "return [tf.clip_by_value(g, -clip_global_norm, clip_global_norm) for g in gradients], "
         "tf.linalg.global_norm(gradients)",
         f"{TEST_GRADIENTS}::test_clips_the_norm_of_all_tensors_together",
@@ -132,14 +132,14 @@ VARIANTS = [
     Variant(
         "clip: no clip",
         GRADIENTS,
-        "return tf.clip_by_global_norm(gradients, clip_global_norm)",
+        "return tf.clip_by_global_norm(gradients, clip_global_norm or _NO_CLIP)",
         "return gradients, tf.linalg.global_norm(gradients)",
         f"{TEST_GRADIENTS}::test_clips_the_norm_of_all_tensors_together",
     ),
     Variant(
         "clip: short gradients are stretched to the bound",
         GRADIENTS,
-        "return tf.clip_by_global_norm(gradients, clip_global_norm)",
+        "return tf.clip_by_global_norm(gradients, clip_global_norm or _NO_CLIP)",
         "norm = tf.linalg.global_norm(gradients)\n    return [g * clip_global_norm / norm for g in gradients], norm",
         f"{TEST_GRADIENTS}::test_leaves_a_shorter_gradient_as_it_is",
         slow=True,
@@ -157,8 +157,8 @@ VARIANTS = [
         GRADIENTS,
         "    if context.num_replicas_in_sync > 1:\n"
         "        gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)\n"
-        "    return tf.clip_by_global_norm(gradients, clip_global_norm)",
-        "    gradients, norm = tf.clip_by_global_norm(gradients, clip_global_norm)\n"
+        "    return tf.clip_by_global_norm(gradients, clip_global_norm or _NO_CLIP)",
+        "    gradients, norm = tf.clip_by_global_norm(gradients, clip_global_norm or _NO_CLIP)\n"
         "    if context.num_replicas_in_sync > 1:\n"
         "        gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)\n"
         "    return gradients, norm",

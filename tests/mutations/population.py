@@ -79,8 +79,8 @@ VARIANTS = [
     Variant(
         "PBT: first values uniform",
         RULE,
-        "np.exp(rng.uniform(*np.log(values)))",
-        "rng.uniform(*values)",
+        "log_uniform(rng, *values)",
+        "float(rng.uniform(*values))",
         f"{TEST_RULE}::test_first_values_are_log_uniform_or_of_a_list",
     ),
     Variant(

@@ -114,7 +114,7 @@ VARIANTS = [
         "STAC: not clipped",
         METAGRADIENT,
         "variables), clip_global_norm)",
-        "variables), NO_CLIP)",
+        "variables))",
         f"{TEST_METAGRADIENT}::test_a_clip_takes_the_size_of_the_gradient_away",
     ),
     Variant(

@@ -161,8 +161,8 @@ VARIANTS = [
     Variant(
         "theorems: mean of the ratios",
         STUDY,
-        "values.max if extremes[name]",
-        "values.mean if extremes[name]",
+        "values.max if self.extremes[name]",
+        "values.mean if self.extremes[name]",
         f"{TEST_IMPALA}::test_each_difference_is_of_one_problem_and_a_ratio_the_largest_of_all",
     ),
     Variant(

@@ -47,6 +47,17 @@ def test_the_printed_inverse_in_single_precision_is_worse():
     assert np.max(np.abs(x - X)[np.abs(X) < 1e-3]) > 1e-5  # the reason for the other form
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 1e-3, 1.0])
+def test_numpy_agrees(epsilon):
+    """To float32's last digits; of the first, near 0, to float64's."""
+    y, x = X[np.abs(X) < 1e4], X.astype(np.float64)
+    rescaled = value_rescaling.rescale_numpy(x, epsilon=epsilon)
+    np.testing.assert_allclose(rescaled, value_rescaling.rescale(X, epsilon=epsilon), rtol=1e-6, atol=1e-15)
+    inverse = value_rescaling.inverse_rescale_numpy(y.astype(np.float64), epsilon=epsilon)
+    np.testing.assert_allclose(inverse, value_rescaling.inverse_rescale(y, epsilon=epsilon), rtol=1e-6)
+    assert rescaled.dtype == inverse.dtype == np.float64
+
+
 def test_a_wrong_epsilon_gives_a_wrong_answer():
     there = value_rescaling.rescale(X, epsilon=EPSILON)
     assert not np.allclose(there, printed(X, 2e-3), rtol=1e-4, atol=0)

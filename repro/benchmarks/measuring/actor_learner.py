@@ -204,7 +204,7 @@ def _measure_replay_once(experiment: AcerExperiment, seed: int, seconds: float) 
     }
     games = [environment for environment in environments if isinstance(environment, AtariEnvironment)]
     policies = [experiment.make_local_policy(environment) for environment in environments]
-    products = raw.learner_body(agent, random_unrolls(agent, size, length).arrays, size * length)
+    products = raw.learner_products(agent, random_unrolls(agent, size, length).arrays, size * length)
     emulation = raw.emulation_bodies(games) or stepping
     outer = raw.measure(emulation, policies, runtime.envs_per_actor, products, seconds)
     outer["products of learner"] /= learned

@@ -41,10 +41,10 @@ def measure(
         emulation: steps of each actor's environments, from `emulation_bodies` where these are games of Atari.
         policies: one for each actor.
         num_envs: environments of an actor.
-        learner: from `learner_body`.
+        learner: from `learner_products`.
         seconds: for each measurement.
     """
-    inference = [inference_body(policy, num_envs) for policy in policies]
+    inference = [inference_products(policy, num_envs) for policy in policies]
     return {
         "emulation": timing.rate(emulation, seconds),
         "products of inference": timing.rate(inference, seconds),
@@ -65,7 +65,7 @@ def emulation_bodies(environments: Sequence[AtariEnvironment]) -> list[Callable[
     return [functools.partial(body, x, np.random.default_rng(i)) for i, x in enumerate(environments)]
 
 
-def inference_body(policy: tf_policy.TFPolicy, num_envs: int) -> Callable[[], int]:
+def inference_products(policy: tf_policy.TFPolicy, num_envs: int) -> Callable[[], int]:
     """The products of one policy call. Returns agent steps."""
 
     @tf.function(autograph=False)
@@ -79,7 +79,7 @@ def inference_body(policy: tf_policy.TFPolicy, num_envs: int) -> Callable[[], in
     return _body(products(act.get_concrete_function(batched).graph), num_envs)
 
 
-def learner_body(agent: tf_agent.TFAgent, batch: Any, units: int) -> Callable[[], int]:
+def learner_products(agent: tf_agent.TFAgent, batch: Any, units: int) -> Callable[[], int]:
     """The products of one train step, forward and backward.
 
     Args:

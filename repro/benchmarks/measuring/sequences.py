@@ -111,7 +111,7 @@ def _measure_once(experiment: SequenceExperiment, seed: int, seconds: float) -> 
         environment.close()
     threads = config.runtime.get("env_threads", 0)
     games = [make_atari(config.env, envs, seed + 1000 * i, threads) for i in range(num_actors)]
-    learner_products = raw.learner_body(agent, sampled, new_steps)
+    learner_products = raw.learner_products(agent, sampled, new_steps)
     outer = raw.measure(raw.emulation_bodies(games), policies, envs, learner_products, seconds)
     for game in games:
         game.close()

@@ -18,6 +18,7 @@ from repro.environments.acer_tasks.reacher3 import Reacher3
 from repro.environments.acer_tasks.task import CONTROL_COSTS, ControlTask
 from repro.environments.acer_tasks.walker import Walker
 from repro.environments.batched import read_config
+from repro.environments.lookup import match_task
 
 TASKS: dict[str, type[ControlTask]] = {
     "cartpole": Cartpole,
@@ -36,7 +37,7 @@ def task_name(task: str) -> str:
     Raises:
         UnknownTaskError: no task has this name; the message lists the nearest.
     """
-    return mujoco.match_task(task, tuple(TASKS), "control task of ACER")
+    return match_task(task, tuple(TASKS), "control task of ACER")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import ml_collections
 import numpy as np
@@ -17,9 +17,7 @@ from repro.tabular import mdps, operators, paths
 from repro.tabular.mdps import Problem
 from repro.tabular.operators import Method
 from repro.tabular.paths import ExpectedTargets
-from repro.training.experiment import FindExperiment
-from repro.training.problem_study import Extreme, run_on_problems
-from repro.training.study import Advance, Study
+from repro.training.problem_study import Extreme, OnProblems
 
 UNITS = {
     "contraction": "contraction rate over gamma",
@@ -36,17 +34,6 @@ UNITS = {
 EXTREMES: dict[str, Extreme] = {"contraction": "largest", "opc_close": "largest", "opc_far": "largest"}
 HIDDEN = 8
 """Units of the random network of advantages."""
-
-
-def run(
-    config: ml_collections.ConfigDict,
-    seed: int,
-    cores: Sequence[int],
-    advance: Advance,
-    find_experiment: FindExperiment | None = None,
-) -> Study:
-    """Answers the configuration's statements on random problems; nothing is simulated. Arguments as for `RunStudy`."""
-    return run_on_problems(config, seed, advance, find_on_problem, UNITS, EXTREMES)
 
 
 def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
@@ -75,6 +62,10 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
         "opc_close": opc_rate(Problem(mdp, pi, close_behaviour(problem, config.closeness))),
         "opc_far": opc_rate(problem),
     }
+
+
+run = OnProblems(find_on_problem, UNITS, EXTREMES)
+"""Answers the statements; nothing is simulated."""
 
 
 def gradient_bias(problem: Problem, c: float) -> float:

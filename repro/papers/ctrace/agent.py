@@ -16,7 +16,7 @@ from repro.networks.recurrent_q import RecurrentQ
 from repro.networks.sequence_network import unroll_after_burn_in
 from repro.ops.layout import time_major
 from repro.ops.masked import masked_mean
-from repro.optimizers.gradients import NO_CLIP, mean_over_replicas, reduce_and_clip
+from repro.optimizers.gradients import mean_over_replicas, reduce_and_clip
 from repro.papers.ctrace import alpha_update, targets
 from repro.papers.ctrace.loss import DqnLoss, SequenceLossSettings, dqn_loss
 
@@ -181,10 +181,10 @@ class CtraceAgent(tf_agent.TFAgent):
             total = loss + mean_over_replicas(tf.reduce_mean(alpha_losses, axis=0)) if self._learns_alpha else loss
         gradients = tape.gradient(total, self._learned)
         size = len(self._network.trainable_variables)
-        network_gradients, norm = reduce_and_clip(gradients[:size], self._learning.clip_global_norm or NO_CLIP)
+        network_gradients, norm = reduce_and_clip(gradients[:size], self._learning.clip_global_norm)
         phi_gradients: list[tf.Tensor] = []
         if self._learns_alpha:  # apart: its scale is that of `alpha_loss`
-            phi_gradients, _ = reduce_and_clip(gradients[size:], NO_CLIP)
+            phi_gradients, _ = reduce_and_clip(gradients[size:])
         self._optimizer.apply_gradients(
             zip([*network_gradients, *phi_gradients], self._learned), skip_gradients_aggregation=True
         )

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from tf_agents.trajectories import StepType, Trajectory
 
+from repro.ops.value_rescaling import inverse_rescale_numpy, rescale_numpy
+
 
 @dataclass(frozen=True)
 class InitialPriority:
@@ -49,16 +51,10 @@ class InitialPriority:
         reward = rows.reward[taken].astype(np.float64)
         discount = self.discount * rows.discount[taken].astype(np.float64)
         greedy = rows.policy_info["greedy_value"][self.burn_in + 1 :].astype(np.float64)  # of x_{s+1}
-        bootstrap = np.sign(greedy) * self._inverse(np.abs(greedy))
+        bootstrap = inverse_rescale_numpy(greedy, epsilon=self.rescaling)
         stops = np.append(is_boundary[1:], True)  # whether no step follows within the sequence and the episode
         returns = bootstrap  # of 0 steps from x_{s+1} on
         for k in range(self.n):
             returns = reward + discount * (np.where(stops, bootstrap, np.append(returns[1:], 0.0)) if k else bootstrap)
-        rescaled = np.sign(returns) * (np.sqrt(np.abs(returns) + 1.0) - 1.0) + self.rescaling * returns
+        rescaled = rescale_numpy(returns, epsilon=self.rescaling)
         return np.where(is_boundary, 0.0, rescaled - rows.policy_info["action_value"][taken])
-
-    def _inverse(self, y: np.ndarray) -> np.ndarray:
-        """h^-1 of values that are not negative: s (s + 2) with epsilon s^2 + (1 + 2 epsilon) s = y."""
-        b = 1.0 + 2.0 * self.rescaling
-        s = 2.0 * y / (b + np.sqrt(b**2 + 4.0 * self.rescaling * y))
-        return s * (s + 2.0)

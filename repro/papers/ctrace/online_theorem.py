@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import ml_collections
 import numpy as np
 
 from repro.tabular import mdps, online_ctrace, operators
 from repro.tabular.mdps import Problem
 from repro.tabular.online_ctrace import StepSizes
-from repro.training.experiment import FindExperiment
-from repro.training.problem_study import find_on_all
-from repro.training.study import Advance, Study, StudyResult
+from repro.training.problem_study import OnlineOnProblems
 
 UNITS = {
     "online_phi": "distance of phi_k from phi* over that of phi_0",
@@ -25,30 +21,14 @@ BISECTIONS = 60
 """Halvings of what is between them."""
 
 
-def run(
-    config: ml_collections.ConfigDict,
-    seed: int,
-    cores: Sequence[int],
-    advance: Advance,
-    find_experiment: FindExperiment | None = None,
-) -> Study:
-    """Learns on random problems, from the behaviour policy. Arguments as for `RunStudy`."""
-    found = find_on_all(config, seed, advance, find_on_problem)
-    total = len(found)
-    starts = f"the largest over {len(config.starts)} pairs of phi_0 and Gamma"
-    sampled = f"after {config.num_trajectories} trajectories of {config.num_steps} steps"
-    protocol = f"one value for each of {total} random problems, {starts}, {sampled}"
-    steps = total * len(config.starts) * config.num_trajectories * config.num_steps
-    answers = {
-        name: StudyResult(unit, np.array([left[name] for left in found]), protocol) for name, unit in UNITS.items()
-    }
-    return Study(answers, steps)
-
-
 def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
     """The answers on one problem, the largest over the pairs of phi_0 and Gamma."""
     left = [shares_left(config, problem, phi, rate_share, rng) for phi, rate_share in config.starts]
     return dict(zip(UNITS, map(float, np.max(left, axis=0))))
+
+
+run = OnlineOnProblems(find_on_problem, UNITS, cases="starts", words="pairs of phi_0 and Gamma")
+"""Learns from samples."""
 
 
 def shares_left(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import ml_collections
 import numpy as np
@@ -14,9 +14,7 @@ from repro.papers.ctrace.alpha_update import contraction_estimate
 from repro.tabular import mdps, operators, paths
 from repro.tabular.mdps import FiniteMDP, Problem
 from repro.tabular.operators import Method, Operator
-from repro.training.experiment import FindExperiment
-from repro.training.problem_study import Extreme, run_on_problems
-from repro.training.study import Advance, Study
+from repro.training.problem_study import Extreme, OnProblems
 
 UNITS = {
     "rate": "largest difference",
@@ -45,17 +43,6 @@ EXTREMES: dict[str, Extreme] = {
 }
 HALVINGS = 30
 """Most halvings of 1 - alpha until alpha-Retrace keeps the greedy policy."""
-
-
-def run(
-    config: ml_collections.ConfigDict,
-    seed: int,
-    cores: Sequence[int],
-    advance: Advance,
-    find_experiment: FindExperiment | None = None,
-) -> Study:
-    """Answers the configuration's statements on random problems; nothing is simulated. Arguments as for `RunStudy`."""
-    return run_on_problems(config, seed, advance, find_on_problem, UNITS, EXTREMES)
 
 
 def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
@@ -89,6 +76,10 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
         "squared_error": max(found.square / found.bound_of_square for found in updates),
         "trade_off": min(found.total / found.bound for found in trades),
     }
+
+
+run = OnProblems(find_on_problem, UNITS, EXTREMES)
+"""Answers the statements; nothing is simulated."""
 
 
 def printed_rates(problem: Problem, alpha: float, num_terms: int | None = None) -> np.ndarray:

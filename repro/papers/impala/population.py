@@ -9,6 +9,7 @@ import ml_collections
 import numpy as np
 
 from repro.evidence import statistics
+from repro.rng import log_uniform
 
 Hparams = dict[str, float]
 """Values of a member's hyper-parameters by name."""
@@ -123,7 +124,7 @@ def sample_hparams(settings: PopulationSettings, rng: np.random.Generator) -> Hp
     for name, hparam in HPARAMS.items():
         values = getattr(settings, name)
         if values and hparam.log_uniform:
-            sampled[name] = float(np.exp(rng.uniform(*np.log(values))))
+            sampled[name] = log_uniform(rng, *values)
         elif values:
             sampled[name] = float(rng.choice(values))
     return sampled

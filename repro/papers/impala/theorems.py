@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import ml_collections
 import numpy as np
 
@@ -11,9 +9,7 @@ from repro.ops import v_targets
 from repro.tabular import mdps, operators, paths, vtrace
 from repro.tabular.mdps import Problem
 from repro.tabular.vtrace import Weights
-from repro.training.experiment import FindExperiment
-from repro.training.problem_study import run_on_problems
-from repro.training.study import Advance, Study
+from repro.training.problem_study import OnProblems
 
 UNITS = {
     "contraction": "contraction rate over 1 - (1 - gamma) beta",
@@ -29,17 +25,6 @@ UNITS = {
 """Unit of each answer."""
 
 
-def run(
-    config: ml_collections.ConfigDict,
-    seed: int,
-    cores: Sequence[int],
-    advance: Advance,
-    find_experiment: FindExperiment | None = None,
-) -> Study:
-    """Answers the configuration's statements on random problems; nothing is simulated. Arguments as for `RunStudy`."""
-    return run_on_problems(config, seed, advance, find_on_problem, UNITS, {"contraction": "largest"})
-
-
 def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
     """The answers on one problem: the largest over the truncation levels, of what is to be above 0 the smallest."""
     weights = [Weights(rho or None, c or None) for rho, c in config.clips]
@@ -52,6 +37,10 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
         "behaviour_limit": distance_from_behaviour(problem),
         "rate_by_c_bar": min(cost_of_half_c_bar(problem, of_one) for of_one in weights),
     }
+
+
+run = OnProblems(find_on_problem, UNITS, {"contraction": "largest"})
+"""Answers the statements; nothing is simulated."""
 
 
 def _find(

@@ -11,9 +11,7 @@ from repro.ops import q_targets, traces
 from repro.tabular import mdps, paths, vtrace
 from repro.tabular.mdps import Problem
 from repro.tabular.vtrace import Weights
-from repro.training.experiment import FindExperiment
-from repro.training.problem_study import run_on_problems
-from repro.training.study import Advance, Study
+from repro.training.problem_study import OnProblems
 
 UNITS = {
     "variance_by_c_bar": "orders of magnitude by which v_s varies more without c_bar than with 1",
@@ -28,17 +26,6 @@ ROUNDING = 1e-5
 """What a bias or the logarithm of a variance must move by to rise or fall; targets are float32."""
 
 
-def run(
-    config: ml_collections.ConfigDict,
-    seed: int,
-    cores: Sequence[int],
-    advance: Advance,
-    find_experiment: FindExperiment | None = None,
-) -> Study:
-    """Answers the configuration's statements on random problems; nothing is simulated. Arguments as for `RunStudy`."""
-    return run_on_problems(config, seed, advance, find_on_problem, UNITS, {})
-
-
 def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
     """The answers on one problem."""
     return {
@@ -46,6 +33,10 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
         "retrace_on_policy": retrace_on_policy(problem, config.num_steps, rng),
         **find_by_rho_bar(problem, config.rho_bars, config.num_steps),
     }
+
+
+run = OnProblems(find_on_problem, UNITS, {})
+"""Answers the statements; nothing is simulated."""
 
 
 def variance_without_c_bar(problem: Problem, num_steps: int) -> float:

@@ -13,7 +13,7 @@ import tensorflow as tf
 from repro.acting.rollout import Rollout, Transition
 from repro.acting.supervision import MAX_FAILURES, EnvironmentFailedError, Supervision, log_traceback
 from repro.environments.batched import VectorEnvironment, one_line
-from repro.replay.rng_state import pack_rng, unpack_rng
+from repro.rng import pack_rng, unpack_rng
 from repro.training.learner import NonFiniteLossError
 from repro.training.step_watch import StepWatch
 from repro.training.trainer import EpisodeLog, RunSettings, Trainer, Update

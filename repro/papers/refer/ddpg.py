@@ -79,7 +79,7 @@ class Ddpg(FusedAgent):
         self.critic_optimizer = tf.keras.optimizers.Adam(settings.learning_rate)
         self.critic_optimizer.build([self.critic_weights])
         self._std = np.full(action_size, settings.std, np.float32)
-        self._decay = settings.weight_decay * self._critic.is_of_matrix()
+        self._decay = settings.weight_decay * self._critic.matrix_mask()
         self.sync_acting_weights()
 
     def checkpoint(self) -> tf.train.Checkpoint:

@@ -66,7 +66,7 @@ class FlatWeights:
         """A vector like the variable, cut into arrays."""
         return [tf.reshape(part, shape) for part, shape in zip(tf.split(vector, self._sizes), self._shapes)]
 
-    def is_of_matrix(self) -> np.ndarray:
+    def matrix_mask(self) -> np.ndarray:
         """1 for the entries of matrices, 0 for those of biases, float32, as long as the variable."""
         return np.repeat([float(len(shape) > 1) for shape in self._shapes], self._sizes).astype(np.float32)
 

@@ -29,7 +29,7 @@ from repro.papers.refer.fused import FusedAgent, PolicyOutput
 from repro.papers.refer.prioritised import Prioritised, sample_minibatches
 from repro.papers.refer.refer_rules import annealed_c_max, annealed_learning_rate
 from repro.replay.refer import ReferMemory
-from repro.replay.rng_state import pack_rng, unpack_rng
+from repro.rng import pack_rng, unpack_rng
 from repro.training.learner import NonFiniteLossError
 from repro.training.trainer import EpisodeLog, RunSettings
 

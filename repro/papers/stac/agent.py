@@ -13,7 +13,7 @@ from tf_agents.trajectories import time_step as ts
 from repro.networks.multi_head_actor_critic import MultiHeadActorCritic
 from repro.networks.sequence_network import unroll_after_burn_in
 from repro.ops.layout import time_major
-from repro.optimizers.gradients import NO_CLIP, reduce_and_clip
+from repro.optimizers.gradients import reduce_and_clip
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.papers.stac.acting import HeadPolicy
 from repro.papers.stac.action_distribution import ActionDistribution
@@ -76,7 +76,7 @@ class StacAgent(tf_agent.TFAgent):
         self._meta_optimizer = meta_optimizer
         self._outer = outer
         self._kl_cost = kl_cost
-        self._clip_global_norm = clip_global_norm or NO_CLIP
+        self._clip_global_norm = clip_global_norm
         network.build_variables(time_step_spec.observation)
         optimizer.build(network.trainable_variables)
         meta_optimizer.build(metaparameters.trainable_variables)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from repro.optimizers.gradients import NO_CLIP, reduce_and_clip
+from repro.optimizers.gradients import reduce_and_clip
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.papers.stac.loss import Hyperparameters
 
@@ -124,7 +124,7 @@ def self_tuning_update(
         variables: theta, updated in place.
         eta: metaparameters; not updated.
         optimizer: built for `variables`.
-        clip_global_norm: bound on the gradient of the inner loss.
+        clip_global_norm: bound on the gradient of the inner loss; 0 for none.
 
     Raises:
         ValueError: a variable does not reach the inner loss.
@@ -142,7 +142,7 @@ def self_tuning_update(
         outer, outer_extra = outer_loss(inner_extra)
     cotangents = [-gradient for gradient in tape.gradient(outer, variables, unconnected_gradients="zero")]
     metagradient = meta_tape.gradient(steps, eta, cotangents, unconnected_gradients="zero")
-    metagradient, _ = reduce_and_clip(metagradient, NO_CLIP)
+    metagradient, _ = reduce_and_clip(metagradient)
     # A norm of zero has no derivative: the clip's would be NaN.
     metagradient = [tf.where(tf.equal(norm, 0.0), 0.0, gradient) for gradient in metagradient]
     return SelfTuningOutput(inner, outer, inner_extra, outer_extra, norm, metagradient)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import ml_collections
@@ -14,9 +13,7 @@ from repro.tabular.mdps import Problem
 from repro.tabular.operators import Operator
 from repro.tabular.paths import ExpectedTargets
 from repro.tabular.vtrace import Weights
-from repro.training.experiment import FindExperiment
-from repro.training.problem_study import Extreme, run_on_problems
-from repro.training.study import Advance, Study
+from repro.training.problem_study import Extreme, OnProblems
 
 BOUND = "contraction rate over 1 - (1 - gamma)(alpha_rho beta + 1 - alpha_rho)"
 UNITS = {
@@ -30,17 +27,6 @@ UNITS = {
 """Unit of each answer. `contraction` and `weights` are of the printed condition alpha_rho >= alpha_c,
 `contraction_proved` of alpha_rho <= alpha_c, which the proof needs, and `fixed_point` of both."""
 EXTREMES: dict[str, Extreme] = {"contraction": "largest", "contraction_proved": "largest", "weights": "smallest"}
-
-
-def run(
-    config: ml_collections.ConfigDict,
-    seed: int,
-    cores: Sequence[int],
-    advance: Advance,
-    find_experiment: FindExperiment | None = None,
-) -> Study:
-    """Answers the configuration's statements on random problems; nothing is simulated. Arguments as for `RunStudy`."""
-    return run_on_problems(config, seed, advance, find_on_problem, UNITS, EXTREMES)
 
 
 def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
@@ -60,6 +46,10 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
         "alpha_1": max(at_1 for at_1, _ in ends),
         "alpha_0": max(at_0 for _, at_0 in ends),
     }
+
+
+run = OnProblems(find_on_problem, UNITS, EXTREMES)
+"""Answers the statements; nothing is simulated."""
 
 
 class _Rate(NamedTuple):

@@ -10,9 +10,7 @@ import numpy as np
 from repro.tabular import operators, vtrace
 from repro.tabular.mdps import Problem
 from repro.tabular.vtrace import Weights
-from repro.training.experiment import FindExperiment
-from repro.training.problem_study import run_on_problems
-from repro.training.study import Advance, Study
+from repro.training.problem_study import OnProblems
 
 UNITS = {
     "rate_by_alpha": "contraction rate with more of alpha minus that with less",
@@ -20,17 +18,6 @@ UNITS = {
     "variance_by_alpha": "orders of magnitude by which v_s varies more with alpha of 0 than with 1",
 }
 """Unit of each answer."""
-
-
-def run(
-    config: ml_collections.ConfigDict,
-    seed: int,
-    cores: Sequence[int],
-    advance: Advance,
-    find_experiment: FindExperiment | None = None,
-) -> Study:
-    """Answers the configuration's statements on random problems; nothing is simulated. Arguments as for `RunStudy`."""
-    return run_on_problems(config, seed, advance, find_on_problem, UNITS, {"rate_at_alpha_0": "largest"})
 
 
 def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
@@ -43,6 +30,10 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
         "rate_at_alpha_0": max(rate(problem, weights) for weights in at_0) - problem.mdp.discount,
         "variance_by_alpha": min(variance_of_importance_sampling(problem, clip, config.num_steps) for clip in clips),
     }
+
+
+run = OnProblems(find_on_problem, UNITS, {"rate_at_alpha_0": "largest"})
+"""Answers the statements; nothing is simulated."""
 
 
 def rate(problem: Problem, weights: Weights) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -29,6 +31,11 @@ def break_operator(monkeypatch, **replaced):
     monkeypatch.setattr(v_targets, "vtrace", wrong)
 
 
+def find_on(monkeypatch, find):
+    """Has the study find something else on a problem."""
+    monkeypatch.setattr(theorems, "run", dataclasses.replace(theorems.run, find=find))
+
+
 def test_its_records_have_the_papers_statements(tmp_path):
     found = check_records(theorems, smoke(), tmp_path)
     assert min(found.pop("biased_v"), found.pop("rate_by_c_bar")) > BROKEN
@@ -39,7 +46,7 @@ def test_its_records_have_the_papers_statements(tmp_path):
 
 def test_each_difference_is_of_one_problem_and_a_ratio_the_largest_of_all(monkeypatch):
     numbers = iter([0.123456, 0.9, 0.5, 0.2])
-    monkeypatch.setattr(theorems, "find_on_problem", lambda config, *rest: dict.fromkeys(config.answers, next(numbers)))
+    find_on(monkeypatch, lambda config, *rest: dict.fromkeys(config.answers, next(numbers)))
     found = answers(theorems, smoke())
     np.testing.assert_array_equal(found["contraction"].values, [0.9])
     for name in ("eta", "fixed_point", "unbiased_q"):
@@ -133,7 +140,7 @@ def test_size_and_discount_of_the_problems_are_those_of_the_configuration(monkey
         seen.append(problem)
         return dict.fromkeys(config.answers, 0.0)
 
-    monkeypatch.setattr(theorems, "find_on_problem", find)
+    find_on(monkeypatch, find)
     config = smoke()
     config.env.update({"num_states": 2, "num_actions": 4, "min_discount": 0.3, "max_discount": 0.4})
     answers(theorems, config)

@@ -17,6 +17,7 @@ from repro.papers.acer.averaging_agent import OptimizationConfig
 from repro.papers.acer.continuous_agent import ContinuousAgent
 from repro.papers.acer.continuous_loss import ContinuousLossSettings
 from repro.papers.acer.experiment import AcerExperiment
+from repro.rng import log_uniform
 from repro.training.experiment import Experiment
 
 
@@ -37,8 +38,7 @@ class ContinuousExperiment(AcerExperiment):
         They are the same for all agents and tasks.
         """
         sweep, rng = self.config.sweep, np.random.default_rng(seed)
-        low, high = np.log(sweep.learning_rate)
-        learning_rate = float(np.exp(rng.uniform(low, high)))
+        learning_rate = log_uniform(rng, *sweep.learning_rate)
         return {"learning_rate": learning_rate, "delta": float(rng.uniform(*sweep.delta))}
 
     def make_network(self, environment: BatchedEnvironment, seed: int) -> GaussianActorCritic:

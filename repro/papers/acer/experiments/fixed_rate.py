@@ -26,13 +26,13 @@ class LoggingAgent(ContinuousAgent):
 
 
 class FixedRateExperiment(ContinuousExperiment):
-    """Gradient steps at a fixed rate per step of the environment, with Adam and a learning rate for the policy."""
+    """A fixed mean number of gradient steps per environment step, with Adam and a learning rate for the policy."""
 
     AGENT = LoggingAgent
 
     @property
     def replay_settings(self) -> ReplaySettings:
-        """So many gradient steps a step of the environment, each on unrolls of the replay."""
+        """`gradients_per_step` gradient steps per environment step on average, each on unrolls of the replay."""
         learner, replay = self.config.learner, self.config.replay
         steps = learner.batch_size * learner.unroll_length
         return ReplaySettings(False, replay.gradients_per_step * steps, replay.batch_size)

@@ -17,6 +17,7 @@ from repro.networks.instruction_encoder import InstructionEncoder
 from repro.networks.torsos import make_torso
 from repro.papers.impala.agent import ImpalaAgent
 from repro.papers.impala.loss import CORRECTIONS, VtraceLossSettings
+from repro.rng import log_uniform
 from repro.training.experiment import Experiment
 from repro.training.on_policy_experiment import OnPolicyExperiment
 
@@ -51,7 +52,7 @@ class DiscreteExperiment(OnPolicyExperiment):
         if not sweep or not sweep.sampled:
             return {}
         learning_rate, entropy_cost = (
-            float(np.exp(rng.uniform(*np.log(interval)))) for interval in (sweep.learning_rate, sweep.entropy_cost)
+            log_uniform(rng, *interval) for interval in (sweep.learning_rate, sweep.entropy_cost)
         )
         epsilon = float(rng.choice(sweep.rmsprop_epsilon))
         return {"learning_rate": learning_rate, "rmsprop_epsilon": epsilon, "entropy_cost": entropy_cost}
