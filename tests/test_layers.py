@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 LAYERS = [
-    {"ops", "aligned", "config", "files", "flat_call", "gpus", "memory", "processes", "quiet"},
+    {"ops", "aligned", "config", "files", "flat_call", "gpus", "machine_memory", "memory", "processes", "quiet"},
     {"distributions", "evidence"},
     {"networks", "replay", "environments", "optimizers", "tabular"},
     {"acting"},

@@ -20,8 +20,8 @@ from repro.acting.supervision import Supervision, make_actors
 from repro.acting.weights import WeightsPublisher
 from repro.config import PROCESSES, frames_per_step
 from repro.environments.batched import BatchedEnvironment
+from repro.machine_memory import available_bytes
 from repro.papers.acer.unroll_agent import UnrollAgent
-from repro.replay.mixed_batches import available_bytes
 from repro.replay.unrolls import UnrollReplay
 from repro.training import devices
 from repro.training.actor_experiment import ActorExperiment

@@ -30,6 +30,7 @@ from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import WeightsPublisher
 from repro.config import PROCESSES, check_schedule, frames_per_step
 from repro.environments.batched import BatchedEnvironment
+from repro.machine_memory import available_bytes
 from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy
 from repro.networks.q_network import QNetwork
 from repro.networks.recurrent_q import RecurrentQ
@@ -38,7 +39,6 @@ from repro.papers.ctrace.agent import SCALARS, CtraceAgent, SequenceOptimization
 from repro.papers.ctrace.exploration import Exploration
 from repro.papers.ctrace.initial_priority import InitialPriority
 from repro.papers.ctrace.loss import SequenceLossSettings
-from repro.replay.mixed_batches import available_bytes
 from repro.replay.sequence_memory import SequenceMemory
 from repro.replay.sequences import SequenceReplay, SequenceSettings
 from repro.training import devices
