@@ -1,4 +1,4 @@
-"""Memory of the machine that this process may still take."""
+"""Memory of the machine that this process may still take, and replays that do not fit into it."""
 
 from __future__ import annotations
 
@@ -40,6 +40,30 @@ def available_bytes(process: Path = PROCESS, groups: Path = GROUPS) -> int:
         elif "memory" in controllers.split(","):
             left += _left(groups / "memory", group, _FIRST)
     return max(0, min(left))
+
+
+def check_fits(field: str, size: int, needed: int, empty: int = 0, step: int = 1) -> None:
+    """Checks that a replay, when full, is not larger than the memory that is available.
+
+    It is taken up as the replay fills, so that the system, which grants more than there is, would end the process then.
+
+    Args:
+        field: of the configuration, which has the size.
+        size: its value.
+        needed: bytes of the full replay.
+        empty: bytes of one of size 0.
+        step: the size is rounded down to a multiple of it.
+
+    Raises:
+        ValueError: it is larger; the message says what fits.
+    """
+    available = available_bytes()
+    if needed > available:
+        most = size // step * max(0, available - empty) // (needed - empty) * step
+        raise ValueError(
+            f"{field}={size} takes {needed / 1e9:.1f} GB of memory, of which {available / 1e9:.1f} GB are available: "
+            f"choose at most {most}."
+        )
 
 
 def _left(root: Path, group: str, names: _Names) -> Iterator[int]:

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tf_agents.trajectories import Trajectory
 
 from repro.aligned import concatenated
-from repro.machine_memory import available_bytes
+from repro.machine_memory import check_fits
 from repro.replay.unrolls import UnrollReplay
 
 NO_VERSION = -1
@@ -47,12 +47,7 @@ class MixedBatches:
     def __init__(self, spec: Trajectory, unroll_length: int, capacity: int, num_replayed: int) -> None:
         if num_replayed < 1:
             raise ValueError(f"A batch must have one replayed unroll at least, not {num_replayed}.")
-        needed, available = capacity * UnrollReplay(spec, unroll_length, 1).nbytes, available_bytes()
-        if needed > available:
-            raise ValueError(
-                f"replay.capacity={capacity} unrolls take {needed / 1e9:.1f} GB of memory, of which "
-                f"{available / 1e9:.1f} GB are available: choose at most {int(capacity * available / needed)}."
-            )
+        check_fits("replay.capacity", capacity, capacity * UnrollReplay(spec, unroll_length, 1).nbytes)
         self._replay = UnrollReplay(spec, unroll_length, capacity)
         self._versions = np.full(capacity, NO_VERSION, np.int64)  # that of unroll i lies at i % capacity
         self._num_replayed = num_replayed

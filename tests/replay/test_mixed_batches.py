@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from tf_agents.trajectories import Trajectory
 
-from repro.replay import mixed_batches
+from repro import machine_memory
 from repro.replay.mixed_batches import MixedBatches
 
 T, CAPACITY = 3, 7
@@ -98,9 +98,9 @@ def test_unrolls_without_a_version_are_found():
 
 def test_a_replay_that_does_not_fit_into_memory_is_refused(monkeypatch):
     per_unroll = (T + 1) * (4 + 8 + 4 + 8 + 4 + 4 + 4) + 16
-    monkeypatch.setattr(mixed_batches, "available_bytes", lambda: 100 * per_unroll)
+    monkeypatch.setattr(machine_memory, "available_bytes", lambda: 100 * per_unroll)
     MixedBatches(SPEC, T, 100, 1)
-    with pytest.raises(ValueError, match=r"replay.capacity=101 unrolls take 0.0 GB .* choose at most 100\."):
+    with pytest.raises(ValueError, match=r"replay.capacity=101 takes 0.0 GB .* choose at most 100\."):
         MixedBatches(SPEC, T, 101, 1)
 
 
