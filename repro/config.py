@@ -169,6 +169,21 @@ def check_numbers(config: ml_collections.ConfigDict) -> None:
                 raise ValueError(f"{name}={value}: choose {words}.")
 
 
+def whole_product(factor: float, number: int) -> int | None:
+    """Returns a number times another that may be a fraction, where that is whole but for rounding, as 0.28 of 25 is 7.
+
+    Args:
+        factor: of a configuration.
+        number: that it multiplies.
+
+    Returns:
+        None where the product is not whole.
+    """
+    product = factor * number
+    is_whole = math.isfinite(product) and math.isclose(product, round(product), abs_tol=1e-9)
+    return round(product) if is_whole else None
+
+
 def budget(config: ml_collections.ConfigDict) -> tuple[str, int]:
     """Returns the unit of a task's budget, `frames` where an action is repeated or else `steps`, and the budget.
 

@@ -71,11 +71,11 @@ def main(argv: list[str]) -> None:
         trained = experiment.load_policy(
             run_dir / CHECKPOINTS, num_envs, seed, lambda line: print(line, file=sys.stderr)
         )
+        resolved = resolve(config)
+        together, when = bool(tasks(resolved)), describe_time(run_dir, resolved, trained.updates)
     except (RunDirectoryError, CheckpointError, ValueError) as error:
         cli.fail(error)
 
-    resolved = resolve(config)
-    together, when = bool(tasks(resolved)), describe_time(run_dir, resolved, trained.updates)
     if when != AT_END:
         print(f"{run_dir} is not at its end: this is its policy {when}.", file=sys.stderr)
     try:

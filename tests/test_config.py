@@ -12,7 +12,7 @@ import pytest
 from paper_configs.acer import gymnasium as acer
 from paper_configs.impala import atari_shallow, gymnasium
 from paper_configs.refer import gymnasium as refer
-from repro.config import RANGES, agents, check_numbers, flatten, resolve, resolve_plain
+from repro.config import RANGES, agents, check_numbers, flatten, resolve, resolve_plain, whole_product
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -52,3 +52,12 @@ def test_every_range_is_that_of_a_field():
         config = importlib.import_module(f"paper_configs.{path.parent.name}.{path.stem}").get_config("desk").to_dict()
         names.update(f".{name}" for agent in agents(config) for name in flatten(resolve_plain(config, agent)))
     assert [x for _, _, fields in RANGES for x in fields if not any(name.endswith(f".{x}") for name in names)] == []
+
+
+def test_products_with_a_fraction_are_whole_but_for_rounding_or_are_not():
+    assert [whole_product(*pair) for pair in ((0.28, 25), (0.29, 100), (1.1, 50), (0.5, 32), (0.0, 8), (-0.25, 4))] == [
+        7, 29, 55, 16, 0, -1,
+    ]  # fmt: skip
+    assert [whole_product(0.01 * i, 100) for i in range(100)] == list(range(100))
+    for pair in ((0.3, 4), (0.28001, 25), (0.125, 4), (math.inf, 4), (math.nan, 4)):
+        assert whole_product(*pair) is None

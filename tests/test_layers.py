@@ -9,7 +9,19 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 LAYERS = [
-    {"ops", "aligned", "config", "files", "flat_call", "gpus", "memory", "processes", "quiet", "rng"},
+    {
+        "ops",
+        "aligned",
+        "config",
+        "files",
+        "flat_call",
+        "gpus",
+        "machine_memory",
+        "memory",
+        "processes",
+        "quiet",
+        "rng",
+    },
     {"distributions", "evidence"},
     {"networks", "replay", "environments", "optimizers", "tabular"},
     {"acting"},

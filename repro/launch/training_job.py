@@ -150,7 +150,7 @@ class TrainingJob(RecordedJob):
 
     def share_done(self) -> float:
         """Share of the frames trained so far, from the run's log; 0 before its first row."""
-        rows = read_progress(self.run_dir / "progress.csv")
+        rows = self._logged()
         if not rows:
             return 0.0
         unit, amount = total_budget(resolve(self.config))
@@ -158,7 +158,7 @@ class TrainingJob(RecordedJob):
 
     def seconds_done(self) -> float:
         """Seconds of training so far, from the run's log."""
-        rows = read_progress(self.run_dir / "progress.csv")
+        rows = self._logged()
         return rows[-1]["seconds"] if rows else 0.0
 
     def refusal(self) -> str | None:
@@ -187,6 +187,13 @@ class TrainingJob(RecordedJob):
     def _trained_dir(self) -> Path:
         """The folder of the run that is evaluated and recorded once all is trained."""
         return self.run_dir
+
+    def _logged(self) -> list[dict[str, float]]:
+        """The rows of the run's log; none where one cannot be read, for which the run itself fails."""
+        try:
+            return read_progress(self.run_dir / "progress.csv")
+        except RunDirectoryError:
+            return []
 
     def _was_begun(self) -> bool:
         return self._origin.exists() and has_saved(self.run_dir)

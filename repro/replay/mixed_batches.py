@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,11 +10,11 @@ import tensorflow as tf
 from tf_agents.trajectories import Trajectory
 
 from repro.aligned import concatenated
+from repro.machine_memory import check_fits
 from repro.replay.unrolls import UnrollReplay
 
 NO_VERSION = -1
 """Version of a place where no unroll lies yet."""
-MEMINFO, CGROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 
 
 class MixedBatch(NamedTuple):
@@ -48,12 +47,7 @@ class MixedBatches:
     def __init__(self, spec: Trajectory, unroll_length: int, capacity: int, num_replayed: int) -> None:
         if num_replayed < 1:
             raise ValueError(f"A batch must have one replayed unroll at least, not {num_replayed}.")
-        needed, available = capacity * UnrollReplay(spec, unroll_length, 1).nbytes, available_bytes()
-        if needed > available:
-            raise ValueError(
-                f"replay.capacity={capacity} unrolls take {needed / 1e9:.1f} GB of memory, of which "
-                f"{available / 1e9:.1f} GB are available: choose at most {int(capacity * available / needed)}."
-            )
+        check_fits("replay.capacity", capacity, capacity * UnrollReplay(spec, unroll_length, 1).nbytes)
         self._replay = UnrollReplay(spec, unroll_length, capacity)
         self._versions = np.full(capacity, NO_VERSION, np.int64)  # that of unroll i lies at i % capacity
         self._num_replayed = num_replayed
@@ -99,21 +93,3 @@ class MixedBatches:
         """Continues exactly where `get_state` was taken."""
         self._replay.set_state(state["replay"])
         self._versions[: len(state["versions"])] = state["versions"]
-
-
-def available_bytes(meminfo: Path = MEMINFO, cgroup: Path = CGROUP) -> int:
-    """Memory that this process may still take: what the machine has left, or less where its control group has less.
-
-    Args:
-        meminfo, cgroup: a file and a folder of Linux; without `memory.max` in it, or with the word `max` there, there
-            is no limit. What the group uses does not count as far as it is a cache of files that can be given up.
-    """
-    lines = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
-    available = int(lines["MemAvailable"].split()[0]) * 1024
-    limit = cgroup / "memory.max"
-    allowed = limit.read_text().strip() if limit.exists() else "max"
-    if allowed == "max":
-        return available
-    statistics = dict(line.split() for line in (cgroup / "memory.stat").read_text().splitlines())
-    used = int((cgroup / "memory.current").read_text()) - int(statistics["inactive_file"])
-    return min(available, max(0, int(allowed) - used))

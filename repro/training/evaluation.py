@@ -127,7 +127,7 @@ def evaluate_tasks(
 
     Args:
         experiments: of each task.
-        trained: policy for all of them, and games of the first, which are closed after them.
+        trained: policy for all of them, and games of the first, which are closed, as all are, also after an error.
         episodes, seed: as for `evaluate_task`.
         run_dir: folder of the run.
         together: whether the agent learned several tasks.
@@ -144,19 +144,22 @@ def evaluate_tasks(
     policy, environment, updates = trained
     path, num_envs = run_dir / "evaluation.json", environment.num_envs
     for task, own in experiments.items():
-        try:
-            if evaluations:
-                environment = make_evaluation_environment(own.config, num_envs, seed)
-            evaluations[task] = evaluate_task(own, policy, environment, episodes, seed, when)
-        except Exception as error:  # an environment may raise anything
-            log = log_traceback(run_dir / "evaluation_errors.txt")
-            kept = f"; {path} has the tasks before it" if evaluations else ""
-            raise EvaluationError(
-                f"the evaluation on {task} failed with {type(error).__name__}: {one_line(error)}{log}{kept}."
-            ) from error
-        about = {"updates": updates} | ({} if when == AT_END else {"unfinished": True})
-        write_json(path, about | ({"tasks": evaluations} if together else evaluations[task]))
-        environment.close()
+        with contextlib.ExitStack() as opened:
+            try:
+                if evaluations:
+                    environment = make_evaluation_environment(own.config, num_envs, seed)
+                opened.callback(environment.close)
+                evaluations[task] = evaluate_task(own, policy, environment, episodes, seed, when)
+            except Exception as error:  # an environment may raise anything
+                log = log_traceback(run_dir / "evaluation_errors.txt")
+                with contextlib.suppress(Exception):  # it may be broken
+                    opened.close()
+                kept = f"; {path} has the tasks before it" if evaluations else ""
+                raise EvaluationError(
+                    f"the evaluation on {task} failed with {type(error).__name__}: {one_line(error)}{log}{kept}."
+                ) from error
+            about = {"updates": updates} | ({} if when == AT_END else {"unfinished": True})
+            write_json(path, about | ({"tasks": evaluations} if together else evaluations[task]))
     return evaluations
 
 

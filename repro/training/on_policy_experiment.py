@@ -22,7 +22,7 @@ from repro.acting.rollout import Episode
 from repro.acting.sources import make_remote_source, make_source, run_remote_actor
 from repro.acting.supervision import Supervision, make_actors
 from repro.acting.weights import WeightsPublisher
-from repro.config import PROCESSES, frames_per_step, tasks, total_budget
+from repro.config import PROCESSES, frames_per_step, tasks, total_budget, whole_product
 from repro.environments.batched import BatchedEnvironment
 from repro.environments.names import task_names
 from repro.evidence import published
@@ -72,13 +72,13 @@ class OnPolicyExperiment(ActorExperiment):
         """
         batch_size, replay = self.config.learner.batch_size, self.config.get("replay", {})
         fraction = replay.get("fraction", 0.0)
-        num_replayed = batch_size * fraction
-        if not (0 <= num_replayed < batch_size and num_replayed == int(num_replayed)):
+        num_replayed = whole_product(fraction, batch_size)
+        if num_replayed is None or not 0 <= num_replayed < batch_size:
             raise ValueError(
-                f"replay.fraction={fraction:g} of learner.batch_size={batch_size} is {num_replayed:g} unrolls: choose "
-                "a whole number of them below the batch size."
+                f"replay.fraction={fraction:g} of learner.batch_size={batch_size} is {batch_size * fraction:g} "
+                "unrolls: choose a whole number of them below the batch size."
             )
-        return int(num_replayed)
+        return num_replayed
 
     @property
     def num_learners(self) -> int:

@@ -6,7 +6,7 @@ import contextlib
 import csv
 import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from tensorboard.plugins.scalar.summary_v2 import scalar_pb
 from repro.acting.evaluator_process import Evaluated
 from repro.files import reason, write_whole
 from repro.training.progress_line import ProgressLine, format_score
-from repro.training.run_directory import RunDirectory, RunDirectoryError, read_progress
+from repro.training.run_directory import RunDirectory, RunDirectoryError, read_columns, read_progress
 from repro.training.task_returns import return_of
 from repro.training.trainer import RECENT_GAMES, Update
 
@@ -43,7 +43,7 @@ class Progress:
             dropped.
 
     Raises:
-        RunDirectoryError: the disk is full or not writable.
+        RunDirectoryError: the disk is full or not writable, or a row of before cannot be read.
     """
 
     def __init__(
@@ -141,9 +141,7 @@ class Progress:
 
     def _write(self, path: Path, row: Mapping[str, float], writer: tf.summary.SummaryWriter) -> None:
         """Adds a row to a CSV file, and its values to TensorBoard's scalars."""
-        rows = _csv([row], header=not path.exists())
-        with path.open("a", newline="") as file:
-            file.write(rows)
+        _add_row(path, row)
         counted = f"num_env_{self._unit}"
         names = [name for name in row if name not in ("updates", counted)]
         with writer.as_default(step=row[counted]):
@@ -167,15 +165,31 @@ def _keep_rows_until(path: Path, update: int) -> list[dict[str, float]]:
     rows = read_progress(path)
     kept = [row for row in rows if row["updates"] <= update]
     if kept:
-        write_whole(path, _csv(kept, header=True))
+        write_whole(path, _csv(kept, kept[0], header=True))
     else:
         path.unlink(missing_ok=True)
     return [row for row in rows if row["updates"] > update]
 
 
-def _csv(rows: Sequence[Mapping[str, float]], header: bool) -> str:
+def _add_row(path: Path, row: Mapping[str, float]) -> None:
+    """Adds a row to a file, whose other rows get NaN where it has scalars that the run's code did not log before."""
+    columns = read_columns(path)
+    if set(row) <= set(columns):
+        rows = _csv([row], columns, header=False)
+    elif not columns:
+        rows = _csv([row], row, header=True)
+    else:
+        columns = [*row, *(name for name in columns if name not in row)]
+        write_whole(path, _csv([*read_progress(path), row], columns, header=True))
+        return
+    with path.open("a", newline="") as file:
+        file.write(rows)
+
+
+def _csv(rows: Sequence[Mapping[str, float]], columns: Iterable[str], header: bool) -> str:
+    """The text of rows; NaN in the columns that a row lacks."""
     file = io.StringIO()
-    writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+    writer = csv.DictWriter(file, list(columns), restval=math.nan, lineterminator="\n")
     if header:
         writer.writeheader()
     writer.writerows(rows)

@@ -235,9 +235,33 @@ def write_json(path: Path, value: Any, indent: int | None = 1) -> None:
 
 
 def read_progress(path: Path) -> list[dict[str, float]]:
-    """The rows of a `progress.csv` or `evaluations.csv`, if any; a last line cut short by a kill is left out."""
+    """The rows of a `progress.csv` or `evaluations.csv`, if any; a last line cut short by a kill is left out.
+
+    Raises:
+        RunDirectoryError: a row has more or fewer values than there are columns, or one that is no number.
+    """
+    reader = csv.reader(_whole_lines(path))
+    columns = next(reader, [])
+    rows = []
+    for values in filter(None, reader):
+        try:
+            rows.append({name: float(value) for name, value in zip(columns, values, strict=True)})
+        except ValueError as error:
+            raise RunDirectoryError(
+                f"Line {reader.line_num} of {path} does not have a number for each of the {len(columns)} columns: "
+                "remove it, and all other lines like it."
+            ) from error
+    return rows
+
+
+def read_columns(path: Path) -> list[str]:
+    """The names of the columns of a `progress.csv` or `evaluations.csv`; none where there is no whole line."""
+    return next(csv.reader(_whole_lines(path)), [])
+
+
+def _whole_lines(path: Path) -> list[str]:
     whole, _, _ = (path.read_text() if path.exists() else "").rpartition("\n")
-    return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(whole.splitlines())]
+    return whole.splitlines()
 
 
 def _differences(path: Path, config: dict[str, Any], seed: int) -> dict[str, tuple[Any, Any]]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import ml_collections
 
-from repro.config import CHOSEN_FIELDS, PROCESSES, resolve, resolve_plain, tasks
+from repro.config import CHOSEN_FIELDS, PROCESSES, resolve, resolve_plain, tasks, whole_product
 from repro.training.run_directory import has_saved, read_settings
 
 ACTORS, ACTORS_WITH_GPU = 8, 4
@@ -216,7 +216,7 @@ def _needs(config: ml_collections.ConfigDict) -> dict[str, Any]:
             "cannot follow from the machine; give it."
         )
     batch_size = learner.get("batch_size", 1)
-    replayed = int(batch_size * config.get("replay", {}).get("fraction", 0.0))
+    replayed = whole_product(config.get("replay", {}).get("fraction", 0.0), batch_size) or 0
     return {
         "batch_size": max(1, batch_size - replayed),
         "schedule": config.runtime.schedule,

@@ -114,6 +114,17 @@ def test_a_complete_run_with_other_settings_is_not_recorded(tmp_path):
     assert not (tmp_path / "results").exists()
 
 
+def test_a_log_that_cannot_be_read_ends_its_run_alone(tmp_path):
+    """And not the command that shows how far it and others are."""
+    job = TrainingJob(figure_4_vracer.get_config("smoke"), "Hopper", 1, tmp_path / "results", tmp_path / "runs")
+    job.run_dir.mkdir(parents=True)
+    (job.run_dir / "progress.csv").write_text("updates,num_env_steps,seconds\n1,20,3.0\n")
+    assert job.share_done() > 0.0
+    assert job.seconds_done() == 3.0
+    (job.run_dir / "progress.csv").write_text("updates,num_env_steps,seconds\n1,20,3.0,4.0\n")
+    assert job.share_done() == job.seconds_done() == 0.0
+
+
 def test_a_complete_run_of_an_older_version_without_what_a_record_needs_is_one_sentence(tmp_path):
     job = TrainingJob(figure_4_vracer.get_config("smoke"), "Hopper", 1, tmp_path / "results", tmp_path / "runs")
     RunDirectory(job.run_dir, job.config.to_dict(), seed=1)

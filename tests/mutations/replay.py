@@ -15,8 +15,10 @@ REFER = "repro/replay/refer.py"
 MIXED = "repro/replay/mixed_batches.py"
 GROUPS = "repro/acting/unrolls.py"
 MEMORY = "repro/memory.py"
+MACHINE = "repro/machine_memory.py"
 TEST_STACKS = "tests/replay/test_frame_stacks.py"
 TEST_MEMORY = "tests/test_memory.py"
+TEST_MACHINE = "tests/test_machine_memory.py"
 TEST_MIXED = "tests/replay/test_mixed_batches.py"
 TEST_UNROLLS = "tests/replay/test_unrolls.py"
 TEST_SEQUENCES = "tests/replay/test_sequences.py"
@@ -86,6 +88,20 @@ VARIANTS = [
         "capacity * UnrollReplay(spec, unroll_length, 1).nbytes",
         "UnrollReplay(spec, unroll_length, 1).nbytes",
         f"{TEST_MIXED}::test_a_replay_that_does_not_fit_into_memory_is_refused",
+    ),
+    Variant(
+        "machine's memory: limits of the process's own group alone",
+        MACHINE,
+        "for part in (path, *path.parents)",
+        "for part in (path,)",
+        f"{TEST_MACHINE}::test_limits_of_groups_around_it_count",
+    ),
+    Variant(
+        "machine's memory: groups of version 1 are overlooked",
+        MACHINE,
+        '"memory" in controllers.split(",")',
+        "False",
+        f"{TEST_MACHINE}::test_groups_of_version_1_have_a_folder_for_memory",
     ),
     Variant(
         "unrolls: the core's state of the last row",

@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 from tf_agents.trajectories import Trajectory
 
-from repro.replay import mixed_batches
-from repro.replay.mixed_batches import MixedBatches, available_bytes
+from repro import machine_memory
+from repro.replay.mixed_batches import MixedBatches
 
 T, CAPACITY = 3, 7
 SPEC = Trajectory(
@@ -98,28 +98,10 @@ def test_unrolls_without_a_version_are_found():
 
 def test_a_replay_that_does_not_fit_into_memory_is_refused(monkeypatch):
     per_unroll = (T + 1) * (4 + 8 + 4 + 8 + 4 + 4 + 4) + 16
-    monkeypatch.setattr(mixed_batches, "available_bytes", lambda: 100 * per_unroll)
+    monkeypatch.setattr(machine_memory, "available_bytes", lambda: 100 * per_unroll)
     MixedBatches(SPEC, T, 100, 1)
-    with pytest.raises(ValueError, match=r"replay.capacity=101 unrolls take 0.0 GB .* choose at most 100\."):
+    with pytest.raises(ValueError, match=r"replay.capacity=101 takes 0.0 GB .* choose at most 100\."):
         MixedBatches(SPEC, T, 101, 1)
-
-
-def test_available_memory_is_the_machine_s_or_the_control_group_s(tmp_path):
-    """The control group uses 600 000 bytes, of which 200 000 are files that need not stay in memory."""
-    meminfo, limit = tmp_path / "meminfo", tmp_path / "memory.max"
-    meminfo.write_text("MemTotal:       9000 kB\nMemFree:         100 kB\nMemAvailable:   3000 kB\n")
-    assert available_bytes(meminfo, tmp_path) == 3000 * 1024
-    (tmp_path / "memory.current").write_text("600000\n")
-    (tmp_path / "memory.stat").write_text("anon 400000\ninactive_file 200000\nactive_file 0\n")
-    for text, expected in (
-        ("max\n", 3000 * 1024),
-        ("1000000\n", 600_000),
-        ("99000000\n", 3000 * 1024),
-        ("300000\n", 0),
-    ):
-        limit.write_text(text)
-        assert available_bytes(meminfo, tmp_path) == expected
-    assert available_bytes() > 1e6
 
 
 def test_sizes_that_replay_nothing_are_refused():

@@ -8,6 +8,7 @@ import pytest
 
 from repro.training import evaluation
 from repro.training.experiment import TrainedPolicy
+from repro.training.run_directory import RunDirectoryError
 
 
 @pytest.mark.parametrize("tasks", [("pong",), ("pong", "qbert")])
@@ -25,6 +26,46 @@ def test_the_environment_of_each_task_is_closed(tmp_path, monkeypatch, tasks):
     evaluation.evaluate_tasks(experiments, trained, 2, 1, tmp_path, together=several)
     assert closed == list(tasks)
     assert json.loads((tmp_path / "evaluation.json").read_text())["updates"] == 7
+
+
+@pytest.mark.parametrize(
+    ("fault", "failing", "expected"),
+    [
+        ("game", "pong", ["pong"]),
+        ("game", "qbert", ["pong", "qbert"]),
+        ("file", "pong", ["pong"]),
+        ("making", "qbert", ["pong"]),
+    ],
+)
+def test_environments_are_closed_when_an_evaluation_fails(tmp_path, monkeypatch, fault, failing, expected):
+    """Also one that fails again when it is closed."""
+    closed = []
+
+    def fail(at, task, error):
+        if (at, task) == (fault, failing):
+            raise error
+
+    def close(task):
+        closed.append(task)
+        fail("game", task, OSError("broken pipe"))
+
+    def make(task, *_):
+        fail("making", task, RuntimeError("no such game"))
+        return types.SimpleNamespace(num_envs=2, close=lambda: close(task))
+
+    def evaluate(own, *_):
+        fail("game", own.config, RuntimeError("the game is gone"))
+        return {"mean": 1.0}
+
+    monkeypatch.setattr(evaluation, "evaluate_task", evaluate)
+    monkeypatch.setattr(evaluation, "make_evaluation_environment", make)
+    monkeypatch.setattr(evaluation, "write_json", lambda *_: fail("file", failing, RunDirectoryError("disk full")))
+    experiments = {task: types.SimpleNamespace(config=task) for task in ("pong", "qbert")}
+    trained = TrainedPolicy(None, make("pong"), updates=7)
+    kind = RunDirectoryError if fault == "file" else evaluation.EvaluationError
+    with pytest.raises(kind, match="disk full|the game is gone|no such game"):
+        evaluation.evaluate_tasks(experiments, trained, 2, 1, tmp_path, together=True)
+    assert closed == expected
 
 
 @pytest.mark.parametrize(("name", "unit"), [("atari", "game"), ("dmlab", "episode"), ("gymnasium", "episode")])

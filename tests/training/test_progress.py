@@ -56,6 +56,20 @@ def test_a_full_disk_is_a_sentence_and_a_row_that_was_cut_is_left_out(tmp_path, 
     assert [(row["updates"], row["mean_return"]) for row in read_progress(run.progress_csv)] == [(1, 0.0), (2, 5.0)]
 
 
+def test_a_run_that_goes_on_with_other_scalars_has_a_column_for_each_of_all(tmp_path):
+    """New code may log one more, one fewer, or the same in another order."""
+    run, update = RunDirectory(tmp_path / "run", {}, 1), Update(1, 10, 1.0, {}, 0.0, 0.0, 0)
+    logged = [{"loss": 1.0, "kl": 2.0}, {"entropy": 3.0, "kl": 4.0, "loss": 5.0}, {"entropy": 6.0}, {"kl": 7.0}]
+    for i, scalars in enumerate(logged):
+        progress = Progress(run, 9, 10, i, "test")
+        progress(update._replace(updates=i + 1, scalars=scalars))
+        progress.close()
+        rows = read_progress(run.progress_csv)
+    assert [row["updates"] for row in rows] == [1, 2, 3, 4]
+    for row, scalars in zip(rows, logged, strict=True):
+        assert {name: row[name] for name in ("loss", "kl", "entropy") if not np.isnan(row[name])} == scalars
+
+
 def evaluated(updates, *returns, tasks=()):
     return Evaluated(updates, 10 * updates, np.float64(returns), tasks)
 
@@ -78,7 +92,7 @@ def test_evaluations_are_logged_when_they_come_and_go_on_after_an_interruption(t
     assert rows[0]["std_return"] == pytest.approx(2**0.5)
     assert np.isnan(rows[1]["std_return"])
     assert not run.progress_csv.exists()
-    files = sorted((run.tensorboard / "evaluator").iterdir())
+    files = sorted((run.tensorboard / "evaluator").iterdir(), key=lambda file: file.stat().st_mtime_ns)
     scalars = [
         (event.step, value.tag, float(tf.make_ndarray(value.tensor)))
         for file in files

@@ -115,6 +115,14 @@ def test_a_last_row_cut_short_is_left_out(tmp_path):
     assert run_directory.read_progress(path) == []
 
 
+@pytest.mark.parametrize("row", ["2,20,0.5,0.5", "2,20", "2,20,x"])
+def test_a_row_that_does_not_fit_the_columns_is_one_sentence(tmp_path, row):
+    path = tmp_path / "progress.csv"
+    path.write_text(f"updates,frames,loss\n1,10,0.5\n\n{row}\n3,30,0.5\n")
+    with pytest.raises(RunDirectoryError, match=r"^Line 4 of .*progress\.csv does not have a number for each of the 3"):
+        run_directory.read_progress(path)
+
+
 def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     path = tmp_path / "x.json"
     run_directory.write_json(path, {"a": 1})

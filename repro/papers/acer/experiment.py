@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tf_agents.agents import tf_agent
 from tf_agents.policies import tf_policy
 
 from repro.acting.actor_processes import ActorProcesses, Launcher, LocalLauncher
@@ -20,8 +21,8 @@ from repro.acting.supervision import Supervision, make_actors
 from repro.acting.weights import WeightsPublisher
 from repro.config import PROCESSES, frames_per_step
 from repro.environments.batched import BatchedEnvironment
+from repro.machine_memory import available_bytes, check_fits
 from repro.papers.acer.averaging_agent import AveragingAgent
-from repro.replay.mixed_batches import available_bytes
 from repro.replay.unrolls import UnrollReplay
 from repro.training import devices
 from repro.training.actor_experiment import ActorExperiment
@@ -73,22 +74,26 @@ class AcerExperiment(ActorExperiment):
         steps_per_call = self.config.runtime.get("steps_per_call", 1)
         return ReplaySettings(self.config.learner.on_policy, self.config.replay.ratio, steps_per_call=steps_per_call)
 
-    def make_replay(self, agent: tf.Module) -> UnrollReplay | None:
+    def make_replay(self, agent: tf_agent.TFAgent) -> UnrollReplay | None:
         """Returns the replay, whose size is in frames or steps of the environment; None for a ratio of 0.
 
         Raises:
-            ValueError: it could not hold a batch.
+            ValueError: it could not hold a batch; or when full it would be larger than the memory that is available.
         """
-        config = self.config
+        config, unroll_length = self.config, self.config.learner.unroll_length
         if not self.replay_settings.ratio:
             return None
-        capacity = config.replay.frames // frames_per_step(config) // config.learner.unroll_length
+        frames_per_unroll = frames_per_step(config) * unroll_length
+        capacity = config.replay.frames // frames_per_unroll
         if capacity < config.learner.batch_size:
             raise ValueError(
                 f"replay.frames={config.replay.frames} holds {capacity} unrolls, less than one batch "
                 f"(learner.batch_size={config.learner.batch_size})."
             )
-        return UnrollReplay(agent.collect_data_spec, config.learner.unroll_length, capacity)
+        spec = agent.collect_data_spec
+        needed = capacity * UnrollReplay(spec, unroll_length, 1).nbytes
+        check_fits("replay.frames", config.replay.frames, needed, step=frames_per_unroll)
+        return UnrollReplay(spec, unroll_length, capacity)
 
     def build_trainer(self, seed: int, run: RunDirectory, warn: Warn, launch: Launcher | None = None) -> ReplayTrainer:
         """See `RemoteActing.build_trainer`."""
@@ -103,6 +108,7 @@ class AcerExperiment(ActorExperiment):
         with strategy.scope():
             agent = self.with_hparams(sampled_hparams).make_agent(environments[0], seeds.weights)
         devices.check_batch_size(config.learner.batch_size, strategy)
+        replay = self.make_replay(agent)
         if strategy.num_replicas_in_sync > 1:
             settings = settings._replace(steps_per_call=1)
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
@@ -127,7 +133,7 @@ class AcerExperiment(ActorExperiment):
             episodes,
             run_settings(config, run, warn, evaluator, sampled_hparams),
             self.frames_per_update,
-            self.make_replay(agent),
+            replay,
             settings,
             np.random.default_rng(seeds.replay),
         )

@@ -30,6 +30,7 @@ from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import WeightsPublisher
 from repro.config import PROCESSES, check_schedule, frames_per_step
 from repro.environments.batched import BatchedEnvironment
+from repro.machine_memory import check_fits
 from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy
 from repro.networks.q_network import QNetwork
 from repro.networks.recurrent_q import RecurrentQ
@@ -38,7 +39,6 @@ from repro.papers.ctrace.agent import SCALARS, CtraceAgent, SequenceOptimization
 from repro.papers.ctrace.exploration import Exploration
 from repro.papers.ctrace.initial_priority import InitialPriority
 from repro.papers.ctrace.loss import SequenceLossSettings
-from repro.replay.mixed_batches import available_bytes
 from repro.replay.sequence_memory import SequenceMemory
 from repro.replay.sequences import SequenceReplay, SequenceSettings
 from repro.training import devices
@@ -289,13 +289,7 @@ class SequenceExperiment(ActorExperiment):
         needed, empty = (
             SequenceMemory.nbytes(spec, settings._replace(capacity=n), num_envs, steps) for n in (settings.capacity, 0)
         )
-        available = available_bytes()
-        if needed > available:
-            most = int(size * max(0, available - empty) / (needed - empty))
-            raise ValueError(
-                f"replay.{self.CAPACITY}={size} take {needed / 1e9:.1f} GB of memory, of which {available / 1e9:.1f} "
-                f"GB are available: choose at most {most}."
-            )
+        check_fits(f"replay.{self.CAPACITY}", size, needed, empty)
         try:
             rng = np.random.default_rng(seed)
             return SequenceMemory(spec, settings, num_envs, steps, rng, self.initial_priority)

@@ -21,6 +21,7 @@ import numpy as np
 
 from repro.acting.rollout import LAST
 from repro.acting.supervision import Supervision
+from repro.config import whole_product
 from repro.environments.batched import VectorEnvironment
 from repro.papers.refer.beta_update import update_beta
 from repro.papers.refer.control_trainer import ControlTrainer, EnvironmentReplacedError
@@ -144,14 +145,14 @@ class ReferTrainer(ControlTrainer):
         episodes: EpisodeLog,
         run: RunSettings,
     ) -> None:
-        steps_per_update = settings.time_steps_per_gradient * agent.steps_per_call
-        if steps_per_update < 1 or steps_per_update != int(steps_per_update):
+        steps_per_update = whole_product(settings.time_steps_per_gradient, agent.steps_per_call)
+        if steps_per_update is None or steps_per_update < 1:
             raise ValueError(
                 f"learner.time_steps_per_gradient={settings.time_steps_per_gradient} times "
                 f"learner.steps_per_call={agent.steps_per_call} must be a whole number of environment steps."
             )
         environments = environment, remake, supervision
-        super().__init__(agent.checkpoint(), *environments, rng, episodes, run, int(steps_per_update))
+        super().__init__(agent.checkpoint(), *environments, rng, episodes, run, steps_per_update)
         self._agent = agent
         self._memory = memory
         self._settings = settings

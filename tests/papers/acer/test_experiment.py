@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from paper_configs.acer import atari, continuous
+from repro import machine_memory
 from repro.config import SCALES, agents
 from repro.papers import find_experiment
 from repro.training import devices
@@ -133,6 +134,22 @@ def test_a_replay_too_small_for_a_batch_is_refused():
     with pytest.raises(ValueError, match=r"replay\.frames=100 holds 1 unrolls, less than one batch"):
         experiment.make_replay(agent)
     environment.close()
+
+
+def test_a_replay_that_does_not_fit_into_memory_is_refused(monkeypatch):
+    """What fits is said in frames, which are unrolls of four steps of four frames each here."""
+    config = _small_atari("acer_ratio_4")
+    config.learner.unroll_length, config.replay.frames = 4, 16 * 100 + 15
+    experiment = find_experiment(config)
+    environment = experiment.make_environment(1, 0)
+    agent = experiment.make_agent(environment, 0)
+    environment.close()
+    needed = experiment.make_replay(agent).nbytes
+    monkeypatch.setattr(machine_memory, "available_bytes", lambda: needed)
+    assert experiment.make_replay(agent).capacity == 100
+    monkeypatch.setattr(machine_memory, "available_bytes", lambda: needed - 1)
+    with pytest.raises(ValueError, match=r"replay\.frames=1615 takes .* choose at most 1584\.$"):
+        experiment.make_replay(agent)
 
 
 @pytest.mark.parametrize("agent", ["acer", "trust_a3c"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from paper_configs.ctrace import gymnasium
+from repro import machine_memory
 from repro.config import resolve
 from repro.papers import find_experiment
 from repro.papers.ctrace import experiment as experiment_module
@@ -30,10 +31,10 @@ def test_a_replay_that_does_not_fit_into_memory_is_refused(tmp_path, monkeypatch
     num_envs, steps = experiment.num_actors * experiment.envs_per_actor, experiment.config.learner.steps_per_update
     needed = trainer._replay.nbytes(spec, settings, num_envs, steps)
     trainer.close()
-    monkeypatch.setattr(experiment_module, "available_bytes", lambda: needed)
+    monkeypatch.setattr(machine_memory, "available_bytes", lambda: needed)
     build(tmp_path / "just", agent)[1].close()
-    monkeypatch.setattr(experiment_module, "available_bytes", lambda: needed - 1)
-    with pytest.raises(ValueError, match=rf"replay\.{field}={size} take .* choose at most {size - 1}\."):
+    monkeypatch.setattr(machine_memory, "available_bytes", lambda: needed - 1)
+    with pytest.raises(ValueError, match=rf"replay\.{field}={size} takes .* choose at most {size - 1}\."):
         build(tmp_path / "not", agent)
 
 

@@ -10,6 +10,7 @@ from tf_agents.trajectories import StepType
 from paper_configs.impala import atari_shallow, dmlab_table2, gymnasium
 from repro.config import resolve
 from repro.papers import find_experiment
+from repro.training import sizes
 from repro.training.run_directory import RunDirectory
 
 GAMMA = 0.9
@@ -178,6 +179,15 @@ def test_a_fraction_that_is_no_number_of_unrolls_is_refused(tmp_path, fraction, 
     config = catch_config(replay={"fraction": fraction})
     with pytest.raises(ValueError, match=f"replay.fraction={fraction:g} of learner.batch_size=4 is {found} unrolls"):
         build(config, tmp_path)
+
+
+@pytest.mark.parametrize(("fraction", "batch_size", "num_replayed"), [(0.28, 25, 7), (0.29, 100, 29), (0.07, 100, 7)])
+def test_a_fraction_whose_product_is_rounded_is_a_number_of_unrolls(fraction, batch_size, num_replayed):
+    config = dmlab_table2.get_config("smoke")
+    config.agent, config.learner.batch_size, config.runtime.envs_per_actor = "vtrace_replay", batch_size, 0
+    config.variants.vtrace_replay.replay.fraction = fraction
+    assert find_experiment(resolve(config)).num_replayed == num_replayed
+    assert sizes._needs(config)["batch_size"] == batch_size - num_replayed
 
 
 def test_the_agents_of_table_2_with_replay_differ_from_those_without_in_the_replay_alone():

@@ -343,6 +343,11 @@ def test_a_call_must_take_whole_environment_steps(tmp_path):
         build(tmp_path, time_steps=0.3)
 
 
+def test_a_call_may_take_environment_steps_that_are_whole_but_for_rounding(tmp_path):
+    assert 1.1 * 50 != 55
+    assert build(tmp_path, time_steps=1.1, steps_per_call=50).frames_per_update == 55
+
+
 @pytest.mark.parametrize("scale", ["smoke", "paper"])
 def test_agents_of_figures_7_and_8_have_their_own_values(scale):
     seven, eight = figure_7_sensitivity.get_config(scale), figure_8_sensitivity.get_config(scale)
