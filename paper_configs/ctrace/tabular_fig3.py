@@ -26,6 +26,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         "evaluation_late_importance",
         "evaluation_best_alpha_early",
         "evaluation_best_alpha_late",
+        "evaluation_best_alpha_fall",
+        "evaluation_best_alpha_step",
         "control_early",
         "control_late",
     )

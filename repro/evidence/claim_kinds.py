@@ -237,6 +237,17 @@ def _difference_of_normalised(of_scores: Callable[[np.ndarray], np.ndarray]) -> 
     return Claim(task_measures.human_normalised, over_tasks, learned=any)
 
 
+def _ratio_of_leads(of_scores: Callable[[np.ndarray], np.ndarray]) -> Claim:
+    return Claim(
+        task_measures.human_normalised,
+        functools.partial(task_aggregates.ratio_of_leads, of_scores),
+        together=True,
+        in_pairs=True,
+        learned=all,  # or a lead is over nothing
+        never="a ratio to nothing",
+    )
+
+
 _OF_PROTOCOL: Mapping[str, tuple[Callable[..., Claim], tuple[str, ...]]] = {
     "rank_correlation": (_rank_correlation, ("correlated_with",)),
     "logged_at_the_start": (functools.partial(_logged, False), ("columns",)),
@@ -254,14 +265,8 @@ _OF_NORMALISED: Mapping[str, Claim] = {
     "human_normalised_mean_ratio": _ratio_of_normalised(task_aggregates.mean),
     "human_normalised_median_ratio": _ratio_of_normalised(task_aggregates.median),
     "human_gap_mean_ratio": _ratio_of_normalised(task_aggregates.mean_gap),
-    "human_normalised_mean_ratio_of_leads": Claim(
-        task_measures.human_normalised,
-        functools.partial(task_aggregates.ratio_of_leads, task_aggregates.mean),
-        together=True,
-        in_pairs=True,
-        learned=all,  # or a lead is over nothing
-        never="a ratio to nothing",
-    ),
+    "human_normalised_mean_ratio_of_leads": _ratio_of_leads(task_aggregates.mean),
+    "human_normalised_median_ratio_of_leads": _ratio_of_leads(task_aggregates.median),
 }
 """Claims about normalised scores, whose `of_task` takes `references` besides: random and human score of each game."""
 _RATE_AND_TARGET = ("series.contraction", "series.contraction_target")

@@ -187,8 +187,8 @@ def is_random_play(row: Row) -> bool:
 
 
 def named(table: str) -> str:
-    """A table's name as in running text: `Table C.1`; sections and figures already say what they are."""
-    return table if " " in table else f"Table {table}"
+    """A table's name as in running text: `Table C.1`; sections, figures and the abstract already say what they are."""
+    return table if " " in table or table == "Abstract" else f"Table {table}"
 
 
 def cells(row: Row) -> tuple[str, ...]:

@@ -145,6 +145,21 @@ def test_best_alphas(figure, name, cell):
     assert in_ctrace(cell.format(np.mean(alphas), round(max(low - 0.1, 0.0), 1), round(min(high + 0.1, 1.0), 1)))
 
 
+@pytest.mark.parametrize(
+    ("figure", "name", "cell"),
+    [
+        ("fig3", "fall", "it falls by {:.2g} [{:g}, {:g}] below that of fewer steps"),
+        ("fig3_rounds", "fall", "in rounds of 100 steps by {:.2f} [{:g}, {:g}];"),
+        ("fig3", "step", "it rises by {:.1f} [{:g}, {:g}] at most"),
+        ("fig3_visits", "step", "if a pair moves once an episode by {:.1f} [{:g}, {:g}] |"),
+    ],
+)
+def test_moves_of_the_best_alpha(figure, name, cell):
+    evaluation = answer(figure, f"evaluation_best_alpha_{name}")["evaluation"]
+    low, high = (round(end, 1) for end in evaluation["interval"])
+    assert in_ctrace(cell.format(evaluation["mean"], low, high))
+
+
 ALPHAS = ("0", "0.2", "0.4", "0.6", "0.8", "1")
 
 

@@ -30,6 +30,18 @@ def test_a_lead_above_a_human_s_score_counts_for_nothing_in_the_capped_mean():
     assert lead["human_normalised_median_difference"] == pytest.approx(55.0)
 
 
+def test_a_ratio_of_leads_is_of_means_or_of_medians_over_the_games():
+    """Of three games, as shares of a human's score: ours 1, 2, 9 and 1, 1, 4 beside it; elsewhere 0, 4, 5 and 1, 1, 4.
+
+    The means are 4 over 2 and 3 over 2, the medians 2 over 1 and 4 over 1.
+    """
+    scores = np.array([[1.0, 1.0, 0.0, 1.0], [2.0, 1.0, 4.0, 1.0], [9.0, 4.0, 5.0, 4.0]])[..., None]
+    for statistic, expected in (("mean", 2 / 1.5), ("median", 2 / 4)):
+        name = f"human_normalised_{statistic}_ratio_of_leads"
+        claim = claim_kinds.find_claim(dataclasses.replace(printed_claim(name), normaliser="atari57"))
+        assert claim.over_tasks(scores) == pytest.approx(expected)
+
+
 @pytest.mark.parametrize(
     "claim", [None, "better", "rank_correlation", "logged_at_the_end", "human_gap_mean_ratio", "share_of_log_above"]
 )

@@ -23,7 +23,7 @@ PAPERS = ("acer", "ctrace", "impala", "refer", "stac")
 # Rows of each table: printed cells and statements together.
 COUNTS = {
     "impala": {
-        "Section 1": 8,
+        "Section 1": 8 + 1,
         "Section 3": 1,
         "Section 3.1": 1,
         "Section 4.1": 4 + 2,
@@ -54,10 +54,11 @@ COUNTS = {
         "Section 7": 5,
         "Appendix B": 2,
         "Appendix E.3": 1,
-        "Figure 3": 4,
-        "Figure 4": 4,
+        "Figure 3": 4 + 2,
+        "Figure 4": 4 + 2,
     },
     "refer": {
+        "Abstract": 4,
         "Section 3": 2,
         "Section 4": 2,
         "Appendix A": 3,
@@ -66,7 +67,7 @@ COUNTS = {
         "Figure 1": 17,
         "Figure 2": 7,
         "Figure 3": 8,
-        "Figure 4": 12,
+        "Figure 4": 12 + 1,
         "Figure 5": 5,
         "Figure 6": 4,
         "Figure 7": 14,
@@ -89,7 +90,7 @@ COUNTS = {
         "Section 10": 5 + 2,
     },
 }
-CTRACE_COUNTS = {"Figure 4": 18, "Appendix E": 7, "Figure 10": 6, "Figure 12": 2, "Figure 13": 1}
+CTRACE_COUNTS = {"Figure 4": 18 + 1, "Appendix E": 7, "Figure 10": 6, "Figure 12": 2, "Figure 13": 1}
 TASKS = (
     "rooms_watermaze",
     "rooms_keys_doors_puzzle",

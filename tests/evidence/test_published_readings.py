@@ -308,6 +308,8 @@ def test_c_trace_s_sentences_count_once():
         "evaluation_late",
         "evaluation_best_alpha_early",
         "evaluation_best_alpha_late",
+        "evaluation_best_alpha_fall",
+        "evaluation_best_alpha_step",
     ]
     assert not [row for row in ROWS if "rise" in str(row.agent)]
     assert not [
@@ -325,6 +327,31 @@ def test_each_paper_has_three_main_claims_that_runs_here_can_answer():
     main = [row for row in ROWS if row.main]
     assert collections.Counter(row.paper for row in main) == dict.fromkeys(published.papers(), 3)
     assert [row.column for row in main if row.cannot_run or row.experiment is None] == []
+
+
+def test_what_is_consistent_is_so_on_every_task_with_every_algorithm_and_in_the_flow():
+    rows = parts("refer", "consistently_improves")
+    gym = [row for row in rows if row.task == "mujoco_gym"]
+    assert [(row.agent, row.protocol["against"]) for row in gym] == [
+        (f"{name}_refer", [f"{name}_er"]) for name in ("ddpg", "naf", "vracer")
+    ]
+    assert {(row.claim, row.value, row.assumed) for row in gym} == {("tasks_won_share", 1, "what is consistent")}
+    for row in gym:
+        assert judge(row, 0.975, 1.0) == "agrees"  # ten of ten, known to a quarter of a task
+        assert judge(row, 0.875, 0.925) == "contradicts"
+    assert [row.task for row in rows if row.cannot_run] == ["flow"]
+
+
+def test_smaller_settings_of_acer_do_no_harm_on_tasks_of_lower_dimension_and_larger_ones_do_on_the_others():
+    for sentence in ("larger_learning_rates_hurt", "larger_delta_hurts"):
+        rows = {row.task: row for row in parts("acer", sentence)}
+        assert len(rows) == 6
+        for task, row in rows.items():
+            low = task in ("cartpole", "reacher3")
+            assert (row.better, row.value) == (("less", 0) if low else ("under", 0))
+            assert judge(row, -0.36, 0.36) == ("agrees" if low else "undecided")  # none, of thirty settings
+            assert judge(row, 0.6, 0.9) == "contradicts"
+            assert judge(row, -0.9, -0.6) == "agrees"
 
 
 def test_a_sentence_has_several_rows():

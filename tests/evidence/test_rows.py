@@ -48,6 +48,7 @@ def test_rows_for_gives_the_claims_that_the_records_decide():
     random |= {"paper": "refer", "task": "HalfCheetah"}
     found = {(row.task, row.column or row.agent): row.value for row in rows.rows_for(store([*made, random]))}
     assert found.pop(("mujoco_gym", "V-RACER, ReF-ER over ER")) == 1.0
+    assert found.pop(("mujoco_gym", "V-RACER, ReF-ER over ER, all tasks")) == 1.0
     assert set(found) == {("HalfCheetah", "vracer_refer"), ("HalfCheetah", "vracer_er"), ("HalfCheetah", "random")}
 
 

@@ -85,6 +85,20 @@ VARIANTS = [
         f"{TEST_STUDY}::test_evaluation_learns_from_each_whole_episode_at_its_end",
     ),
     Variant(
+        "tabular learning: a fall of the best alpha from a round to the next alone",
+        STUDY,
+        "(np.maximum.accumulate(best) - best).max(0)",
+        "(best[:-1] - best[1:]).max(0)",
+        f"{TEST_STUDY}::test_how_far_the_best_alpha_falls_and_rises_by_hand",
+    ),
+    Variant(
+        "tabular learning: the best alpha's moves before the early round",
+        STUDY,
+        "errors[compared.early_evaluation_round :]",
+        "errors",
+        f"{TEST_STUDY}::test_how_far_the_best_alpha_falls_and_rises_by_hand",
+    ),
+    Variant(
         "R2D2: first priority over boundary rows",
         PRIORITY,
         "size.sum() / live.sum()",

@@ -94,6 +94,14 @@ def test_counts_as_markdown():
     assert lines[2] == "| IMPALA | 2 | 2 | 2 | 2 | 2 | 2 | 2 | 14 |"
 
 
+@pytest.mark.parametrize(
+    ("table", "text"),
+    [("C.1", "Table C.1"), ("4", "Table 4"), ("Figure 4", "Figure 4"), ("Abstract", "Abstract")],
+)
+def test_only_a_table_is_named_one(table, text):
+    assert tables.named(table) == text
+
+
 def test_terminal_table_shows_every_cell():
     file = io.StringIO()
     rich.console.Console(file=file, width=200).print(tables.terminal_table([ROW], 200))

@@ -21,6 +21,8 @@ EVALUATION, CONTROL = "evaluation", "control"
 TRAJECTORIES = ("episode", "round")
 ERROR = "distance of Q from that of the optimal policy"
 REGRET = "loss of value, uniform first state"
+ALPHA_DIGITS = 6
+"""Decimals of a difference of alphas."""
 LARGEST_ROUNDING = 1e-9
 """A larger fixed-point bias is none of the linear solver's rounding."""
 
@@ -170,6 +172,21 @@ def best_alphas(config: ml_collections.ConfigDict, errors: np.ndarray, weights: 
     return alphas[lines][(errors[lines] @ weights.T).argmin(0)]
 
 
+def moves_of_best_alpha(
+    config: ml_collections.ConfigDict, errors: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """How far the best alpha falls below one of fewer rounds, and how far it rises from a round to the next, both [B].
+
+    Args:
+        config: of the study.
+        errors: of every method in every repetition, round by round, [K, M, R].
+        weights: of the repetitions in each resample, [B, R].
+    """
+    best = np.array([best_alphas(config, values, weights) for values in errors])  # [K, B]
+    falls = (np.maximum.accumulate(best) - best).max(0)
+    return falls.round(ALPHA_DIGITS), np.diff(best, axis=0).max(0).round(ALPHA_DIGITS)
+
+
 def _answers(
     config: ml_collections.ConfigDict, errors: np.ndarray, regrets: np.ndarray, rng: np.random.Generator
 ) -> dict[str, StudyResult]:
@@ -199,12 +216,16 @@ def _answers(
         alphas, name = best_alphas(config, values, weights), f"evaluation_best_alpha_{when}"
         interval = _grid_interval(alphas, resolution(config) / 2)
         found[name] = StudyResult(UNITS[name], alphas, RESAMPLED, interval=interval)
+    moves = moves_of_best_alpha(config, errors[compared.early_evaluation_round :], weights)
+    for name, values in zip(("evaluation_best_alpha_fall", "evaluation_best_alpha_step"), moves):
+        interval = _grid_interval(values, resolution(config))  # what the grid leaves open of two best alphas
+        found[name] = StudyResult(UNITS[name], values, MOVES, interval=interval)
     return found
 
 
 def resolution(config: ml_collections.ConfigDict) -> float:
     """Returns the largest step between two values of alpha that are tried: the best one is known no better."""
-    return float(np.diff(np.unique([line.alpha for line in methods(config).values()])).max())
+    return float(np.diff(np.unique([line.alpha for line in methods(config).values()])).max().round(ALPHA_DIGITS))
 
 
 def _grid_interval(values: np.ndarray, reach: float) -> tuple[float, float]:
@@ -228,6 +249,7 @@ def _resamples(config: ml_collections.ConfigDict, count: int, rng: np.random.Gen
 
 PROTOCOL = "one value for each repetition; both methods learned from the same experience"
 RESAMPLED = "one value for each bootstrap resample of the repetitions, alpha chosen by the resample's mean error"
+MOVES = f"{RESAMPLED} in every round from the early one on"
 
 COMPARED = {
     "evaluation_early": ("evaluation_early", "retrace", "small_alpha"),
@@ -252,6 +274,8 @@ UNITS = {
     "evaluation_late_importance": "error of the best importance weighted return minus error at alpha = 1, at the end",
     "evaluation_best_alpha_early": "alpha of least mean error early",
     "evaluation_best_alpha_late": "alpha of least mean error at the end",
+    "evaluation_best_alpha_fall": "largest fall of the alpha of least mean error below that of fewer steps",
+    "evaluation_best_alpha_step": "largest rise of the alpha of least mean error within a round",
     "control_early": "loss of value of the best unbiased method minus loss of the best biased one that contracts "
     "faster than Retrace, early",
     "control_late": "loss of value at small alpha minus loss at alpha = 1, at the end",

@@ -339,6 +339,47 @@ def test_the_best_alpha_is_that_of_the_resampled_mean_curve(learned):
     assert (sure.interval, set(sure.values)) == (pytest.approx((0.2 - half, 0.2 + half)), {0.2})
 
 
+@pytest.mark.parametrize(
+    ("best", "fall", "rise"),
+    [
+        ((0.0, 0.2, 0.4, 0.6, 0.8, 1.0), 0.0, 0.2),
+        ((0.0, 0.0, 1.0, 1.0), 0.0, 1.0),  # at once
+        ((0.2, 0.4, 0.2, 0.0, 0.4), 0.4, 0.4),  # falls twice, from the second on
+        ((1.0, 0.6, 0.6), 0.4, 0.0),  # never rises
+    ],
+)
+def test_how_far_the_best_alpha_falls_and_rises_by_hand(learned, best, fall, rise):
+    """Alphas that are best at one number of steps after the other; before the early one nothing counts."""
+    config, lines, errors = learned
+    early = config.comparison.early_evaluation_round
+    errors = errors[: early + len(best)]
+    errors[:, number(lines, rule="retrace", alpha=1.0)] = -1.0
+    for k, alpha in enumerate(best):
+        errors[early + k, number(lines, rule="retrace", alpha=1.0)] = 1e6
+        errors[early + k, number(lines, rule="retrace", alpha=alpha)] = -1.0
+    found = tabular_learning._answers(config, errors, learned[2], np.random.default_rng(0))
+    for name, expected in (("fall", fall), ("step", rise)):
+        item = found[f"evaluation_best_alpha_{name}"]
+        assert set(item.values) == {expected}
+        assert item.interval == pytest.approx((max(expected - 0.2, 0.0), min(expected + 0.2, 1.0)))  # a step of alphas
+
+
+def test_how_far_the_best_alpha_moves_is_found_in_each_resample(learned):
+    """Of the second of two numbers of steps 0.4 is best by two repetitions, 0.8 by the third."""
+    config, lines, errors = learned
+    early = config.comparison.early_evaluation_round
+    errors = errors[: early + 2]
+    errors[:, number(lines, rule="retrace", alpha=0.2)] = -1.0
+    errors[-1, number(lines, rule="retrace", alpha=0.4)] = [-10.0, -10.0, 0.0]
+    errors[-1, number(lines, rule="retrace", alpha=0.8)] = [0.0, 0.0, -100.0]
+    found = tabular_learning._answers(config, errors, learned[2], np.random.default_rng(0))
+    rises = found["evaluation_best_alpha_step"]
+    assert set(rises.values) == {0.2, 0.6}
+    assert np.mean(rises.values == 0.6) == pytest.approx(19 / 27, abs=0.06)  # resamples with the third
+    assert rises.interval == pytest.approx((0.0, 0.8))
+    assert set(found["evaluation_best_alpha_fall"].values) == {0.0}
+
+
 def test_learning_curves_begin_before_the_first_round():
     config = tabular_fig3.get_config("smoke")
     mdp = mdps.chain(20, 0.9)
