@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 import time
 import traceback
@@ -44,8 +45,17 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def reason(error: Exception) -> str:
-    """Returns what the system said of a file, by an OSError or one of TensorFlow's, whose first line ends with it."""
-    return getattr(error, "strerror", None) or str(error).splitlines()[0].split("; ")[-1]
+    """Returns what the system said of a file.
+
+    Args:
+        error: an OSError, of `shutil` with the texts of several, or one of TensorFlow's, whose first line ends with it.
+    """
+    if strerror := getattr(error, "strerror", None):
+        return strerror
+    if isinstance(error, shutil.Error) and isinstance(error.args[0], list):
+        *_, text = error.args[0][0]
+        return re.sub(r"^\[Errno \d+\] (.*?)(: '.*)?$", r"\1", text)
+    return (str(error).splitlines() or [type(error).__name__])[0].split("; ")[-1]
 
 
 def locate(error: Exception, path: str | None = None) -> str:

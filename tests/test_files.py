@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import errno
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -101,6 +102,22 @@ def test_a_folder_that_cannot_be_flushed_is_no_fault(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", files_only)
     files.write_whole(tmp_path / "x.json", "new")
     assert (tmp_path / "x.json").read_text() == "new"
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "a.json"), "No space left on device"),
+        (OSError("cannot flush"), "cannot flush"),
+        (OSError(), "OSError"),
+        (shutil.Error([("a", "b", "[Errno 13] Permission denied: 'a' -> 'b'"), ("c", "d", "x")]), "Permission denied"),
+        (shutil.Error([("a", "b", "[Errno 28] No space left on device")]), "No space left on device"),
+        (shutil.Error("`a` and `b` are the same file"), "`a` and `b` are the same file"),
+        (RuntimeError("x.index.tmp; No space left on device\n[Op:SaveV2]"), "No space left on device"),
+    ],
+)
+def test_the_reason_of_an_error_is_what_the_system_said(error, said):
+    assert files.reason(error) == said
 
 
 def test_a_missing_folder_is_an_error(tmp_path):

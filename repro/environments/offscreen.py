@@ -76,6 +76,7 @@ class OffscreenRenderer:
             raise RenderError(f"{self._label} cannot be shown: {one_line(error)}.") from error
 
     def _serve(self) -> None:
+        """Makes calls until the context is freed, or could not be made."""
         function = None
         while function != self._free:
             function, args, result = self._calls.get()
@@ -83,6 +84,8 @@ class OffscreenRenderer:
                 result.set_result(function(*args))
             except Exception as error:  # noqa: BLE001 - it is raised where the call was made
                 result.set_exception(error)
+                if function == self._open:
+                    return
 
     def _open(self, model: mujoco.MjModel, height: int, width: int) -> None:
         self._gl = importlib.import_module(f"mujoco.{os.environ['MUJOCO_GL']}").GLContext(width, height)

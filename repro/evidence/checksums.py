@@ -11,7 +11,7 @@ import pathlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from repro.files import write_whole
+from repro.files import reason, write_whole
 
 NAME = "SHA256SUMS"
 
@@ -47,7 +47,7 @@ def changes(directory: pathlib.Path, files: Files) -> list[str]:
     except OSError as error:
         if not found:
             return []
-        return [f"The checksums {directory / NAME} could not be read ({error.strerror or error}); {remedy}"]
+        return [f"The checksums {directory / NAME} could not be read ({reason(error)}); {remedy}"]
     sentences = []
     for name in sorted({*expected, *found}):
         if name not in found:

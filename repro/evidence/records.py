@@ -25,7 +25,7 @@ import ml_collections
 import numpy as np
 
 from repro.evidence import checksums, migrations
-from repro.files import write_whole
+from repro.files import reason, write_whole
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMITTED = pathlib.Path("results")
@@ -156,8 +156,7 @@ def write_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> Non
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise RecordError(f"The record {path} could not be written ({reason}); no file was changed.") from error
+        raise RecordError(f"The record {path} could not be written ({reason(error)}); no file was changed.") from error
     if (root := _root(path, record)) is not None:
         try:
             checksums.add(root, path)
@@ -189,7 +188,7 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         record = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except OSError as error:
-        raise RecordError(f"The record {path} could not be read ({error.strerror or error}).") from error
+        raise RecordError(f"The record {path} could not be read ({reason(error)}).") from error
     except ValueError as error:
         raise RecordError(f"The record {path} is not readable JSON ({error}).") from error
     record = migrations.rename_fields(record)

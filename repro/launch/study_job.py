@@ -13,7 +13,7 @@ from repro.config import SCALES
 from repro.evidence import records
 from repro.evidence.statistics import summarize_returns
 from repro.launch.bars import make_bars
-from repro.launch.recorded_job import RecordedJob, Stopped
+from repro.launch.recorded_job import JobError, RecordedJob, Stopped
 from repro.launch.recording import budget_fields, circumstances, identity_fields, utc_now
 
 
@@ -51,11 +51,15 @@ class StudyJob(RecordedJob):
             quiet: shows no bar.
 
         Raises:
+            JobError: the configuration names no study.
             Stopped: interrupted; nothing was written.
         """
         from repro.papers import find_experiment, find_study
 
-        run_study = find_study(self.config)
+        try:
+            run_study = find_study(self.config)
+        except ValueError as error:
+            raise JobError(str(error)) from error
         if "tensorflow" in sys.modules:  # which most studies do without
             from repro.training import devices
 

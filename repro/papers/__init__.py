@@ -41,14 +41,30 @@ def find_experiment(config: ml_collections.ConfigDict) -> Experiment:
 
 
 def find_study(config: ml_collections.ConfigDict) -> RunStudy:
-    """Returns the study, which trains nothing, that `config.study` names in the paper's package."""
-    run: RunStudy = importlib.import_module(f"{__name__}.{config.paper}.{config.study}").run
+    """Returns the study, which trains nothing, that `config.study` names in the paper's package.
+
+    Raises:
+        ValueError: there is no such module, or none with a function `run`.
+    """
+    paper = config.paper
+    known = _modules(paper, "")
+    run = _find_run(paper, config.study) if config.study in known else None
+    if run is None:
+        if paper not in papers():
+            raise ValueError(f"paper={paper!r}: choose one of {', '.join(papers())}.")
+        choices = ", ".join(name for name in known if _find_run(paper, name) is not None)
+        raise ValueError(f"study={config.study!r}: choose one of {choices}.")
     return run
 
 
 def papers() -> list[str]:
     """Returns the names of all papers."""
     return [module.name for module in pkgutil.iter_modules(__path__)]
+
+
+def _find_run(paper: str, name: str) -> RunStudy | None:
+    """The study of a module of a paper; None for one that is none."""
+    return getattr(importlib.import_module(f"{__name__}.{paper}.{name}"), "run", None)
 
 
 def _modules(paper: str, package: str) -> list[str]:

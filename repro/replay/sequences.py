@@ -131,6 +131,7 @@ class StoredSequences:
 
     def set_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
         """See `SequenceReplay`."""
+        check_priorities(priorities)
         self._client.mutate_priorities(TABLE, dict(zip(keys.tolist(), priorities.tolist())))
 
     def close(self) -> None:
@@ -253,7 +254,11 @@ class SequenceReplay:
         return self._stored.sample(size)
 
     def set_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
-        """Gives sampled sequences new priorities, float [B], not negative; those that left are passed over."""
+        """Gives sampled sequences new priorities, float [B], not negative; those that left are passed over.
+
+        Raises:
+            ValueError: a priority is negative or not finite; none was set.
+        """
         self._stored.set_priorities(keys, priorities)
 
     def save(self, folder: Path) -> None:

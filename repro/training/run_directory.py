@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from repro.config import flatten, is_chosen, resolve_plain, without_later
-from repro.files import flush, try_lock, write_whole
+from repro.files import flush, reason, try_lock, write_whole
 from repro.training.manifest import find_damage
 
 CHECKPOINTS = "checkpoints"
@@ -75,9 +75,7 @@ class RunDirectory:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = _lock(path / ".lock")
         except OSError as error:
-            raise RunDirectoryError(
-                f"Cannot write to --run_dir={path} ({error.strerror}); give another one."
-            ) from error
+            raise RunDirectoryError(f"Cannot write to --run_dir={path} ({reason(error)}); give another one.") from error
         if not has_saved(path) or not (path / "config.json").exists():
             now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
             write_json(path / "config.json", {"started": now, "seed": seed, "config": config})
@@ -206,7 +204,7 @@ def copy_checkpoint(path: Path, target: Path) -> None:
             flush(copied)
         partial.rename(target)
     except OSError as error:
-        raise RunDirectoryError(f"Could not copy a checkpoint to {target} ({error.strerror}).") from error
+        raise RunDirectoryError(f"Could not copy a checkpoint to {target} ({reason(error)}).") from error
 
 
 def read_settings(path: Path) -> dict[str, Any]:
@@ -231,7 +229,7 @@ def write_json(path: Path, value: Any, indent: int | None = 1) -> None:
     try:
         write_whole(path, json.dumps(value, indent=indent))
     except OSError as error:
-        raise RunDirectoryError(f"Could not write {path} ({error.strerror}).") from error
+        raise RunDirectoryError(f"Could not write {path} ({reason(error)}).") from error
 
 
 def read_progress(path: Path) -> list[dict[str, float]]:

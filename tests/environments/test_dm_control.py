@@ -12,7 +12,7 @@ import ml_collections
 import numpy as np
 import pytest
 
-from repro.environments import dm_control_task, names, rendering
+from repro.environments import dm_control_task, names, offscreen, rendering
 from repro.environments.batched import RenderError
 from repro.environments.dm_control import TASKS, DmControlEnvironment, make_dm_control, task_name
 from repro.environments.dm_control_task import SuiteTask, import_suite
@@ -254,6 +254,20 @@ def test_pixels_may_be_seen_from_any_thread() -> None:
     play(actions[2:])
     np.testing.assert_array_equal(seen, expected)
     stays.close(), moves.close()
+
+
+def test_a_renderer_that_cannot_begin_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("no display")
+
+    monkeypatch.setattr(offscreen, "choose_gl", lambda: None)
+    monkeypatch.setattr(offscreen.OffscreenRenderer, "_open", fail)
+    before = set(threading.enumerate())
+    with pytest.raises(RenderError, match="^pendulum cannot be shown: no display"):
+        offscreen.OffscreenRenderer(None, 32, 32, "pendulum")
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+        assert not thread.is_alive()
 
 
 @pytest.mark.parametrize(("gl", "message"), [("osmosis", "MUJOCO_GL=osmosis"), ("", "neither is installed")])

@@ -315,6 +315,16 @@ def test_priorities_decide_how_often_a_sequence_is_sampled(tmp_path, kind):
         replay.close()
 
 
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -1.0])
+def test_priorities_that_are_none_are_an_error(tmp_path, kind, wrong):
+    replay = started(kind, _spec(False), SequenceSettings(3, 1, 0, 100, 0.5), tmp_path)
+    try:
+        with pytest.raises(ValueError, match="^A priority must be a number of at least 0; given were"):
+            replay.set_priorities(np.array([1, 2], np.uint64), np.array([1.0, wrong]))
+    finally:
+        replay.close()
+
+
 def test_sequences_are_as_likely_as_each_other_where_every_priority_is_0(tmp_path, kind):
     spec, settings = _spec(False), SequenceSettings(3, 1, 0, 100, 0.5)
     replay = started(kind, spec, settings, tmp_path)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import json
+import resource
 
 import pytest
 
 from repro.training import run_directory
+from repro.training.manifest import write_manifest
 from repro.training.run_directory import RunDirectory, RunDirectoryError
 
 
@@ -121,6 +123,21 @@ def test_a_row_that_does_not_fit_the_columns_is_one_sentence(tmp_path, row):
     path.write_text(f"updates,frames,loss\n1,10,0.5\n\n{row}\n3,30,0.5\n")
     with pytest.raises(RunDirectoryError, match=r"^Line 4 of .*progress\.csv does not have a number for each of the 3"):
         run_directory.read_progress(path)
+
+
+def test_a_full_disk_during_the_copy_of_a_checkpoint_is_said(tmp_path):
+    """`shutil` has an error of its own for it, which has no `strerror`."""
+    checkpoint = tmp_path / "run/checkpoints/checkpoint_000000001"
+    checkpoint.mkdir(parents=True)
+    (checkpoint / "replay.bin").write_bytes(bytes(100_000))
+    write_manifest(checkpoint)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, before[1]))
+    try:
+        with pytest.raises(RunDirectoryError, match=r"^Could not copy a checkpoint to .*copy \(File too large\)\.$"):
+            run_directory.copy_checkpoint(tmp_path / "run", tmp_path / "copy")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):

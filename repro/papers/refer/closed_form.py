@@ -6,6 +6,7 @@ depend on the task.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 
 import ml_collections
@@ -55,26 +56,29 @@ def _answers(
         protocol = f"{first}, with {counts[0]} and {counts[1]} far of {size} steps"
         yield f"fixed_point_{name}", StudyResult("beta", values, protocol, exact=True)
     for task in ("Humanoid", "Walker2d"):
-        actions = _environment(config, task, seed).num_actions
+        with _environment(config, task, seed) as environment:
+            actions = environment.num_actions
         values = largest_divergences(rng, actions, config.std, cases)
         protocol = "between a corner of the box of means and the corner across, one value for each sampled corner"
         yield f"largest_divergence_{task.lower()}", StudyResult("nats", values, protocol, exact=True)
     for form in ("quadratic", "gaussian"):
-        environment = _environment(config, "Humanoid", seed)
-        values = np.array([outputs_of_advantage(config, environment, form, rng) for _ in range(cases)])
+        with _environment(config, "Humanoid", seed) as environment:
+            values = np.array([outputs_of_advantage(config, environment, form, rng) for _ in range(cases)])
         protocol = "outputs that the network has for its advantage, one value for each sample of its weights"
         yield f"{form}_outputs_humanoid", StudyResult("network outputs", values, protocol, exact=True)
-    environments = [_environment(config, task, seed) for task in TASKS[:cases]]
-    costs = np.array([replay_cost(config.vracer, environment) for environment in environments])
-    acer = find_experiment(config.acer)
-    ratios = costs / [gradient_cost.acer_cost(acer, environment) for environment in environments]
-    products = "floating-point operations of both gradient steps' matrix products"
+    acer, products = find_experiment(config.acer), "floating-point operations of both gradient steps' matrix products"
     tasks = "one value for each of the Gym tasks, in their alphabetical order"
     protocol = f"{products}, ACER's from episodes that last until the time limit; {tasks}"
-    yield "cost_over_acer", StudyResult("orders of magnitude between costs", -np.log10(ratios), protocol, exact=True)
-    for method in ("ddpg", "naf"):
-        ratios = np.array([replay_cost(config[method], environment) for environment in environments]) / costs
-        yield f"{method}_cost_over_vracer", StudyResult("ratio of costs", ratios, f"{products}; {tasks}", exact=True)
+    with contextlib.ExitStack() as opened:
+        environments = [opened.enter_context(_environment(config, task, seed)) for task in TASKS[:cases]]
+        costs = np.array([replay_cost(config.vracer, environment) for environment in environments])
+        ratios = costs / [gradient_cost.acer_cost(acer, environment) for environment in environments]
+        unit = "orders of magnitude between costs"
+        yield "cost_over_acer", StudyResult(unit, -np.log10(ratios), protocol, exact=True)
+        for method in ("ddpg", "naf"):
+            ratios = np.array([replay_cost(config[method], environment) for environment in environments]) / costs
+            protocol = f"{products}; {tasks}"
+            yield f"{method}_cost_over_vracer", StudyResult("ratio of costs", ratios, protocol, exact=True)
 
 
 def fixed_points(config: ml_collections.ConfigDict, num_far_policy: int, starts: int) -> np.ndarray:
@@ -140,7 +144,9 @@ def _vracer(
     return VRacer(*sizes, settings, rng, steps_per_call=1, compile_with_xla=False)
 
 
-def _environment(config: ml_collections.ConfigDict, task: str, seed: int) -> MujocoEnvironment:
+@contextlib.contextmanager
+def _environment(config: ml_collections.ConfigDict, task: str, seed: int) -> Iterator[MujocoEnvironment]:
     env = config.env.copy_and_resolve_references()
     env.task = task
-    return make_mujoco(env, 1, seed)
+    with contextlib.closing(make_mujoco(env, 1, seed)) as environment:
+        yield environment

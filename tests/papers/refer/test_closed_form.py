@@ -80,6 +80,29 @@ def test_costs_beside_v_racer_s_are_those_of_the_passes_through_networks():
     assert [cost / costs[-1] for cost in costs] == pytest.approx([10 * 128 / (3 * 256), 4 / 3, 1.0], rel=0.03)
 
 
+def test_its_environments_are_closed(monkeypatch):
+    opened, closed = [], []
+
+    def make_noting(env, *args):
+        environment = make_mujoco(env, *args)
+        opened.append(env.task)
+        monkeypatch.setattr(environment, "close", lambda: closed.append(env.task))
+        return environment
+
+    monkeypatch.setattr(closed_form, "make_mujoco", make_noting)
+    for module, name in (
+        (closed_form, "outputs_of_advantage"),
+        (closed_form, "replay_cost"),
+        (gradient_cost, "acer_cost"),
+    ):
+        monkeypatch.setattr(module, name, lambda *_: 1)
+    config = quicker(closed_form_config.get_config("smoke"))
+    found = {name for name, _ in closed_form._answers(config, 1, find_experiment)}
+    assert found == set(config.answers)
+    assert len(opened) > 4
+    assert sorted(closed) == sorted(opened)
+
+
 def test_its_records_reproduce_six_published_numbers_and_miss_two(tmp_path, monkeypatch):
     hidden = []
     monkeypatch.setattr(devices, "hide_gpus", lambda: hidden.append(True))
