@@ -202,6 +202,7 @@ def test_a_disk_that_is_full_is_one_sentence(tmp_path):
 MEASURING = {
     "alternate": ("--first=true", "--second=true"),
     "benchmark": ("--what=operators",),
+    "benchmarks.dmlab_levels": ("--steps=1000",),
     "benchmarks.peers": ("--peer=cleanrl", "--source=absent"),
     "check": ("--results_dir=absent",),
     "regression": ("--only=absent",),
@@ -371,7 +372,7 @@ def test_actions_that_do_not_fit_are_one_sentence_and_the_run_directory_stays_fr
 COMMANDS = ("train", "reproduce", "evaluate", "campaign", "check", "report", "benchmark", "population", "regression")
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, "alternate"])
+@pytest.mark.parametrize("name", [*COMMANDS, "alternate", "benchmarks.dmlab_levels"])
 def test_every_help_begins_with_an_example(tmp_path, name):
     done = run_command(tmp_path, f"repro.{name}", "--help")
     assert (done.returncode, done.stderr) == (0, "")
