@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 LAYERS = [
-    {"ops", "aligned", "config", "files", "flat_call", "gpus", "memory", "processes", "quiet"},
+    {"ops", "aligned", "amounts", "config", "files", "flat_call", "gpus", "memory", "processes", "quiet"},
     {"distributions", "evidence"},
     {"networks", "replay", "environments", "optimizers", "tabular"},
     {"acting"},
