@@ -583,7 +583,7 @@ def test_stop_resume_evaluate_export(tmp_path):
 
     blocked = run_dir / "progress.csv" / "game.webm"  # a file stands where its folder should be
     failed = run_command(tmp_path, "repro.evaluate", f"--run_dir={run_dir}", "--episodes=1", f"--video={blocked}")
-    assert failed.returncode == 2
+    assert failed.returncode == 1
     assert "evaluation.json, but what else was asked for failed" in failed.stderr
     assert "Traceback" not in failed.stderr
     named = run_command(tmp_path, "repro.evaluate", f"--run_dir={run_dir}", "--video=game.avi")
