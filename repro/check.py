@@ -131,7 +131,7 @@ def check(
         for name in published.papers(published_dir)
         if name == (paper or name)
     }
-    return CheckResult(stored, stale_records(groups), faults, [item for item in found if wanted(item.path)], rows, held)
+    return CheckResult(stored, stale, faults, [item for item in found if wanted(item.path)], rows, held)
 
 
 def as_json(result: CheckResult) -> dict[str, Any]:

@@ -50,6 +50,13 @@ def test_sound_records_have_no_faults(results):
     assert [row.task for row in findings.rows if row.seeds] == ["pong"]
 
 
+def test_stale_records_are_looked_for_once(results, monkeypatch):
+    calls = []
+    monkeypatch.setattr(check, "stale_records", lambda groups: calls.append(groups) or {results: "a reason"})
+    assert check.check(results).stale == {results: "a reason"}
+    assert len(calls) == 1
+
+
 def test_random_play_is_no_result_to_print(results, run):
     for record in random_records():
         write(results, record)
