@@ -95,11 +95,13 @@ serve: setup  ## the report on http://127.0.0.1:8001
 	$(BIN)/python -m http.server 8001 --bind 127.0.0.1 --directory report
 
 benchmark: setup  ## throughput against the machine's own bound; WHAT=table1 for one of them
+	@mkdir -p runs
 	@for what in $(WHAT); do $(BIN)/python -m repro.benchmark --what=$$what --json=runs/benchmark_$$what.json || exit 1; done
 
 benchmark-peer: setup $(if $(and $(SOURCE),$(filter cleanrl torchbeast,$(PEER))),build/peers/complete)  ## speed beside another program; PEER=cleanrl|torchbeast|smarties SOURCE=<its checkout or git directory>
 	@test -n "$(PEER)" || { echo "make benchmark-peer: PEER=cleanrl, torchbeast or smarties is missing."; exit 2; }
 	@test -n "$(SOURCE)" || { echo "make benchmark-peer: SOURCE=<checkout or git directory of $(PEER)> is missing."; exit 2; }
+	@mkdir -p runs
 	$(BIN)/python -m repro.benchmarks.peers --peer=$(PEER) --source=$(SOURCE) --json=runs/benchmark_$(PEER).json
 
 build/peers/complete: requirements-peers.lock

@@ -9,11 +9,9 @@ Each runs for some seconds while the other is stopped, turn by turn. What a prog
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import signal
 import sys
-from pathlib import Path
 
 from absl import flags
 
@@ -21,7 +19,6 @@ from repro import cli
 from repro.benchmarks.measuring import alternating, turn_flags
 from repro.benchmarks.measuring.turn_flags import JSON, PATIENCE, ROUNDS, SECONDS, WARM_UP
 from repro.evidence import records
-from repro.files import write_whole
 from repro.training.progress_line import ProgressLine
 
 FIRST = flags.DEFINE_string("first", None, "Command line of the first program.", required=True)
@@ -66,10 +63,9 @@ def main(argv: list[str]) -> None:
         print(f"{rate:12,.1f} a second: {command.value}")
     low, high = result.get("interval", (result["ratio"],) * 2)
     print(f"First over second: {result['ratio']:.2f} [{low:.2f}, {high:.2f}], {result['rounds']} rounds.")
-    if JSON.value:
-        commands = {"commands": [command.value for command, _, _ in named], "seconds": SECONDS.value}
-        found = commands | result | {"hardware": records.hardware(), "versions": records.versions()}
-        write_whole(Path(JSON.value), json.dumps(found, indent=1) + "\n")
+    commands = {"commands": [command.value for command, _, _ in named], "seconds": SECONDS.value}
+    found = commands | result | {"hardware": records.hardware(), "versions": records.versions()}
+    cli.write_json(JSON.value, found)
 
 
 if __name__ == "__main__":

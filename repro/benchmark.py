@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import json
 import pkgutil
-from pathlib import Path
 from typing import Any
 
 from absl import flags
@@ -21,7 +19,7 @@ WHAT = flags.DEFINE_enum(
     "What is measured.",
 )
 CONFIG = cli.define_config()
-JSON = flags.DEFINE_string("json", None, "Write the result to this file.")
+JSON = cli.define_json()
 SECONDS = flags.DEFINE_float("seconds", 8.0, "Length of each measurement.", 0.1)
 REPEATS = flags.DEFINE_integer("repeats", 3, "Times that everything is measured.", 1)
 
@@ -46,10 +44,7 @@ def main(argv: list[str]) -> None:
     except ProgramError as error:
         cli.fail(error, code=1)
     Console().print(_table(result))
-    if JSON.value:
-        path = Path(JSON.value)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(result, indent=1) + "\n")
+    cli.write_json(JSON.value, result)
 
 
 def _table(result: dict[str, Any]) -> Any:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import json
 import pathlib
 from collections.abc import Sequence
 from typing import Any
@@ -132,7 +131,7 @@ def check(
         for name in published.papers(published_dir)
         if name == (paper or name)
     }
-    return CheckResult(stored, stale_records(groups), faults, [item for item in found if wanted(item.path)], rows, held)
+    return CheckResult(stored, stale, faults, [item for item in found if wanted(item.path)], rows, held)
 
 
 def as_json(result: CheckResult) -> dict[str, Any]:
@@ -210,11 +209,7 @@ def main(argv: list[str]) -> None:
     if values.experiment and not result.rows and not result.faults:
         cli.fail(f"no published number and no record belongs to an experiment {values.experiment!r}.")
     show(result, rich.console.Console(highlight=False))
-    if values.json:
-        try:
-            pathlib.Path(values.json).write_text(json.dumps(as_json(result), indent=1) + "\n", encoding="utf-8")
-        except OSError as error:
-            cli.fail(f"{values.json} could not be written ({error.strerror}).")
+    cli.write_json(values.json, as_json(result))
     if not result.passed:
         raise SystemExit(1)
 
@@ -268,7 +263,7 @@ def _papers(results_dir: pathlib.Path) -> list[str]:
 
 
 def _define_flags() -> None:
-    flags.DEFINE_string("json", None, "File to write the findings to.")
+    cli.define_json()
     flags.DEFINE_string("results_dir", "results", "Folder with the records.")
     flags.DEFINE_string("committed_dir", "results", "Folder with the records to judge those of another folder by.")
     flags.DEFINE_string("paper", None, "Check only this paper.")

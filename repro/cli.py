@@ -7,6 +7,7 @@ import errno
 import gc
 import glob
 import importlib
+import json
 import os
 import re
 import runpy
@@ -24,7 +25,9 @@ from gym_notices.notices import notices
 from ml_collections import config_flags
 
 from repro.config import LATER, agents, flatten, resolve_plain
-from repro.files import locate
+from repro.files import locate, reason, write_whole
+
+flags.disclaim_key_flags()  # those defined here are shown by the help of the command that has them
 
 # Read where NumPy is imported, which commands do later. Agents that act in NumPy and evidence have small matrices, for
 # which a second thread costs several times what it saves.
@@ -155,6 +158,28 @@ def define_config(example: str = "paper_configs/impala/atari_shallow.py:desk") -
         f"Configuration file and scale, such as {example}; change any field with --config.section.field=value.",
         lock_config=True,
     )
+
+
+def define_json() -> flags.FlagHolder[str | None]:
+    """The flag `--json=<file>`; a folder that is not there is an error before the command does its work."""
+    holder = flags.DEFINE_string("json", None, "Also write the result to this file.")
+    message = "there is no such folder, or it is a folder itself"
+    flags.register_validator(holder, lambda path: not path or _can_hold(Path(path)), message)
+    return holder
+
+
+def _can_hold(path: Path) -> bool:
+    return path.resolve().parent.is_dir() and not path.is_dir()
+
+
+def write_json(path: str | None, document: object) -> None:
+    """Writes the file of `--json` whole, or fails with one sentence and exit code 1; does nothing without a path."""
+    if path is None:
+        return
+    try:
+        write_whole(Path(path), json.dumps(document, indent=1) + "\n")
+    except OSError as error:
+        fail(f"{path} could not be written ({reason(error)}).", code=1)
 
 
 def load_config(flag: str) -> ml_collections.ConfigDict:

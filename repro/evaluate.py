@@ -93,7 +93,8 @@ def main(argv: list[str]) -> None:
             PolicySaver(trained.policy, batch_size=None).save(EXPORT.value)
             print(f"SavedModel: {EXPORT.value}")
     except (OSError, ValueError, RunDirectoryError, tf.errors.OpError) as error:
-        cli.fail(f"the evaluation is in {run_dir / 'evaluation.json'}, but what else was asked for failed: {error}")
+        path = run_dir / "evaluation.json"
+        cli.fail(f"the evaluation is in {path}, but what else was asked for failed: {error}", code=1)
 
 
 def suggest_run(path: Path) -> str:

@@ -27,7 +27,6 @@ JOBS = flags.DEFINE_integer(
     "jobs", 1, "Members that train side by side on a machine, each on its share of the cores.", 1
 )
 RAY = flags.DEFINE_string("ray", None, "Address of a Ray cluster that trains the members; local begins one here.")
-flags.declare_key_flag("config")
 flags.mark_flag_as_required("config")
 
 

@@ -33,7 +33,6 @@ CLUSTER = flags.DEFINE_string(
     "Ray cluster that the actors play on: auto, this machine's or one of its own, or ray://<head>:10001.",
 )
 PORT = flags.DEFINE_integer("cluster_port", 0, "Port of this machine that actors on a cluster reach; 0: any.", 0)
-flags.declare_key_flag("config")
 
 
 def main(argv: list[str]) -> None:

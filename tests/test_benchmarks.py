@@ -20,7 +20,7 @@ from paper_configs.ctrace import dqn
 from paper_configs.impala import atari_population, atari_shallow, gymnasium
 from paper_configs.stac import atari
 from repro import benchmark
-from repro.benchmarks import impala_dmlab, ingestion, population, replay, stac
+from repro.benchmarks import ctrace_tabular, impala_dmlab, ingestion, population, replay, stac
 from repro.benchmarks.measuring import actor_learner, alternating, raw, sequences, timing
 from repro.config import resolve
 from repro.environments.dmlab_module import MISSING
@@ -33,6 +33,16 @@ from tests.support.forked_train import run_command
 def test_serial_bound_is_the_rate_of_one_after_the_other():
     assert timing.serial_bound({"a": 2.0, "b": 2.0}) == 1.0
     assert timing.serial_bound({"a": 6500, "b": 28000, "c": 13500}) == pytest.approx(3793.1, abs=0.1)
+
+
+def test_a_measurement_on_one_core_gives_the_others_back_when_it_fails(monkeypatch):
+    cores, bound = {2, 3, 5}, []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: cores)
+    monkeypatch.setattr(os, "sched_setaffinity", lambda pid, cores: bound.append(cores))
+    monkeypatch.setattr(ctrace_tabular.simulation, "simulate", lambda *_: {}["a measurement that fails"])
+    with pytest.raises(KeyError, match="a measurement that fails"):
+        ctrace_tabular.measure(0.1, 1)
+    assert bound == [{2}, cores]
 
 
 def test_ratio_is_the_median_of_ratios_within_a_repeat():

@@ -199,6 +199,39 @@ def test_a_disk_that_is_full_is_one_sentence(tmp_path):
     )
 
 
+MEASURING = {
+    "alternate": ("--first=true", "--second=true"),
+    "benchmark": ("--what=operators",),
+    "benchmarks.dmlab_levels": ("--steps=1000",),
+    "benchmarks.peers": ("--peer=cleanrl", "--source=absent"),
+    "check": ("--results_dir=absent",),
+    "regression": ("--only=absent",),
+}
+"""Commands with `--json`, with arguments that they would fail for if they began their work, or that take long."""
+
+
+@pytest.mark.parametrize("name", MEASURING)
+def test_a_folder_that_is_not_there_is_found_before_the_work_that_a_file_is_written_of(tmp_path, name):
+    for path in (tmp_path / "absent/out.json", tmp_path):
+        done = run_command(tmp_path, f"repro.{name}", *MEASURING[name], f"--json={path}")
+        sentence = f"flag --json={path}: there is no such folder, or it is a folder itself"
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert sentence in done.stderr
+    assert "--json: Also write the result" in run_command(tmp_path, f"repro.{name}", "--help").stdout
+
+
+def test_a_result_is_written_whole_or_a_sentence_says_why_not(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "out.json"
+    cli.write_json(None, {"rate": 1.0})
+    cli.write_json(str(path), {"rate": 1.0})
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left")))
+    with pytest.raises(SystemExit) as end:
+        cli.write_json(str(path), {"rate": 2.0})
+    assert end.value.code == 1
+    assert capsys.readouterr().err.endswith(f": {path} could not be written (No space left).\n")
+    assert (list(tmp_path.iterdir()), json.loads(path.read_text())) == ([path], {"rate": 1.0})
+
+
 def test_a_file_that_cannot_be_read_is_named_and_no_disk_is_called_full(tmp_path):
     full, folder = OSError(errno.ENOSPC, "No space left on device"), Path("runs/x")
     described = "could not write to runs/x (No space left on device); free some space"
@@ -339,7 +372,7 @@ def test_actions_that_do_not_fit_are_one_sentence_and_the_run_directory_stays_fr
 COMMANDS = ("train", "reproduce", "evaluate", "campaign", "check", "report", "benchmark", "population", "regression")
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, "alternate"])
+@pytest.mark.parametrize("name", [*COMMANDS, "alternate", "benchmarks.dmlab_levels"])
 def test_every_help_begins_with_an_example(tmp_path, name):
     done = run_command(tmp_path, f"repro.{name}", "--help")
     assert (done.returncode, done.stderr) == (0, "")
@@ -550,7 +583,7 @@ def test_stop_resume_evaluate_export(tmp_path):
 
     blocked = run_dir / "progress.csv" / "game.webm"  # a file stands where its folder should be
     failed = run_command(tmp_path, "repro.evaluate", f"--run_dir={run_dir}", "--episodes=1", f"--video={blocked}")
-    assert failed.returncode == 2
+    assert failed.returncode == 1
     assert "evaluation.json, but what else was asked for failed" in failed.stderr
     assert "Traceback" not in failed.stderr
     named = run_command(tmp_path, "repro.evaluate", f"--run_dir={run_dir}", "--video=game.avi")

@@ -12,6 +12,7 @@ LAYERS = [
     {
         "ops",
         "aligned",
+        "amounts",
         "config",
         "files",
         "flat_call",

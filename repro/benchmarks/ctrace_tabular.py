@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -23,8 +22,6 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
         seconds: for each measurement.
         repeats: times that everything is measured.
     """
-    cores = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(cores)})
     config = tabular_fig6.get_config("paper")
     config.methods = tabular_fig5.get_config("paper").methods
     problem = tabular_tradeoffs.make_problem(config, 1, "b", 0)
@@ -42,14 +39,14 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
     def counted(body: Callable[[], Any]) -> list[Callable[[], int]]:
         return [lambda: (body(), steps)[1]]
 
-    trajectories = simulate()
-    results = []
-    for _ in range(repeats):
-        parts = {
-            "simulation": timing.rate(counted(simulate), seconds),
-            "targets": timing.rate(counted(lambda: targets(trajectories)), seconds),
-        }
-        results.append({"parts": parts, "whole": timing.rate(counted(lambda: targets(simulate())), seconds)})
-    result = timing.summarise("ctrace_tabular", UNIT, results)  # its hardware: the one core
-    os.sched_setaffinity(0, cores)
+    with timing.one_core():
+        trajectories = simulate()
+        results = []
+        for _ in range(repeats):
+            parts = {
+                "simulation": timing.rate(counted(simulate), seconds),
+                "targets": timing.rate(counted(lambda: targets(trajectories)), seconds),
+            }
+            results.append({"parts": parts, "whole": timing.rate(counted(lambda: targets(simulate())), seconds)})
+        result = timing.summarise("ctrace_tabular", UNIT, results)  # its hardware: the one core
     return {**result, "methods": len(methods), "seconds_per_study": steps / result["whole"]}

@@ -1,19 +1,16 @@
-"""DeepMind Lab's levels at random: frames a second, and returns beside the random column of IMPALA's Table B.1.
+"""Plays DeepMind Lab's levels at random: `python -m repro.benchmarks.dmlab_levels --steps=1000`.
 
-`python -m repro.benchmarks.dmlab_levels --steps=1000` plays all thirty of DMLab-30, `--episodes=100` until each has so
-many returns, and `--processes=4` four processes of a level side by side.
+Prints frames a second, and returns beside the random column of IMPALA's Table B.1, of all thirty levels of DMLab-30.
+`--episodes=100` plays until each has so many returns, and `--processes=4` four processes of a level side by side.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from absl import flags
 
 from repro import cli
 from repro.environments.dmlab_levels import DMLAB30, level_name
@@ -57,6 +54,8 @@ def play(
 ) -> dict[str, Any]:
     """Plays one level with actions sampled uniformly, until all of steps, episodes and seconds are reached.
 
+    One step is made where they are all 0.
+
     Args:
         task: the level.
         steps: of each process.
@@ -82,7 +81,7 @@ def play(
         batch.reset()
         reset_seconds = time.perf_counter() - start
         start = time.perf_counter()
-        while taken < steps or min(map(len, returns)) < share or time.perf_counter() - start < seconds:
+        while not taken or taken < steps or min(map(len, returns)) < share or time.perf_counter() - start < seconds:
             before = time.perf_counter()
             *_, info = batch.step(rng.integers(batch.num_actions, size=processes))
             if begins.any():
@@ -127,28 +126,37 @@ def describe(found: dict[str, Any], random_score: float | None) -> str:
     return line + (f"; {found['failures']} failures" if found["failures"] else "")
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--levels", default=",".join(DMLAB30), help="names with commas between (default: DMLab-30)")
-    parser.add_argument("--steps", type=int, default=0, help="at least so many of each process")
-    parser.add_argument("--episodes", type=int, default=0, help="at least so many of each level")
-    parser.add_argument("--processes", type=int, default=1, help="of each level, side by side (default: 1)")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--level_cache", default=str(DEFAULT_FOLDER.with_name("dmlab_levels")), help="compiled maps")
-    parser.add_argument("--level_set", type=int, default=0, help="see repro.environments.dmlab.DmlabConfig")
-    parser.add_argument("--json", type=Path, help="write all that was found to this file")
-    args = parser.parse_args(arguments)
+def main(argv: list[str]) -> None:
+    del argv
     cli.quiet()
+    values = flags.FLAGS
+    if not (values.steps or values.episodes):
+        cli.fail("give --steps or --episodes.")
+    try:
+        names, module = [level_name(name) for name in values.levels], provenance()
+    except ValueError as error:  # no such level, or no module
+        cli.fail(error)
     scores = published.normaliser("dmlab30")
+    settings = {"level_cache": values.level_cache, "level_set": values.level_set}
+    counts = {"steps": values.steps, "episodes": values.episodes, "processes": values.processes, "seed": values.seed}
     found = []
-    for name in map(level_name, args.levels.split(",")):
-        settings = {"level_cache": args.level_cache, "level_set": args.level_set}
-        counts = {"steps": args.steps, "episodes": args.episodes, "processes": args.processes, "seed": args.seed}
+    for name in names:
         found.append(play(name, **counts, **settings))
         print(describe(found[-1], scores.get(name, {}).get("random")), flush=True)
-        if args.json:
-            args.json.write_text(json.dumps({"module": provenance(), "levels": found}, indent=1) + "\n")
+        cli.write_json(values.json, {"module": module, "levels": found})
+
+
+def _define_flags() -> None:
+    flags.DEFINE_list("levels", list(DMLAB30), "Names of levels; all of DMLab-30 if not given.")
+    flags.DEFINE_integer("steps", 0, "At least so many of each process.", 0)
+    flags.DEFINE_integer("episodes", 0, "At least so many of each level.", 0)
+    flags.DEFINE_integer("processes", 1, "Processes of each level, side by side.", 1)
+    flags.DEFINE_integer("seed", 0, "Seed of the episodes and the actions.", 0)
+    flags.DEFINE_string("level_cache", str(DEFAULT_FOLDER.with_name("dmlab_levels")), "Folder for compiled maps.")
+    flags.DEFINE_integer("level_set", 0, "See repro.environments.dmlab.DmlabConfig.", 0, 2**31 - 1)
+    cli.define_json()
 
 
 if __name__ == "__main__":
-    main()
+    _define_flags()
+    cli.run(main)

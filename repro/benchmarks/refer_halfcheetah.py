@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -37,9 +36,7 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
         seconds: for each measurement.
         repeats: times that everything is measured.
     """
-    cores = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(cores)})
-    try:
+    with timing.one_core():
         devices.configure_threads(deterministic=False)
         config = resolve(figure_4_vracer.get_config("paper"))
         results = []
@@ -55,8 +52,6 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
             whole = timing.whole(functools.partial(ReplayExperiment(config).build_trainer, seed, warn=print), seconds)
             results.append({"parts": parts, "whole": whole})
         return timing.summarise("refer_halfcheetah", UNIT, results)
-    finally:
-        os.sched_setaffinity(0, cores)
 
 
 def _environment_body(environment: VectorEnvironment, seed: int) -> Callable[[], int]:

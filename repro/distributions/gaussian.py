@@ -39,8 +39,10 @@ def std_from_raw(raw: tf.Tensor) -> tf.Tensor:
 
 
 def std_from_raw_numpy(raw: np.ndarray) -> np.ndarray:
-    """`std_from_raw` in NumPy, for acting; of numbers up to 88 in float32, whose exponential does not overflow."""
-    return np.sqrt(np.log1p(np.exp(raw)))
+    """`std_from_raw` in NumPy, for acting; finite wherever `raw` is, though exp(raw) overflows above 88 in float32."""
+    with np.errstate(over="ignore"):
+        variance = np.log1p(np.exp(raw))
+    return np.sqrt(np.where(np.isposinf(variance), raw, variance))
 
 
 def raw_from_variance(variance: float) -> float:

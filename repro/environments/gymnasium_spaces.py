@@ -16,8 +16,8 @@ KIND = "Gymnasium"
 SUPPORTED_ACTIONS = "Discrete, and Box of floating-point numbers"
 
 SUPPORTED_OBSERVATIONS = (
-    "Box (uint8 of rank 2 or 3 is an image, everything else a vector), Discrete, MultiDiscrete, MultiBinary, "
-    "and Dict or Tuple of these"
+    "Box (uint8 of rank 2 or 3 is an image, uint8 of a higher rank is not supported, everything else is a vector), "
+    "Discrete, MultiDiscrete, MultiBinary, and Dict or Tuple of these"
 )
 
 Encoder = Callable[[Any], np.ndarray]
@@ -66,7 +66,8 @@ def read_observations(space: gymnasium.Space, label: str) -> tuple[spaces.Box, E
 
     - An image, a uint8 Box of rank 2 or 3, becomes [H, W, C]. Its channels come first if the first size is smaller
       than both others, and are moved to the end.
-    - Any other Box becomes a float32 vector, without scaling.
+    - A uint8 Box of a higher rank, such as a stack of images, is not supported. Any other Box becomes a float32 vector,
+      without scaling.
     - Discrete becomes one-hot, MultiDiscrete one-hot for each component, MultiBinary its bits. Dict and Tuple are
       flattened to one vector by `gymnasium.spaces.utils.flatten`, images within them too.
 

@@ -9,8 +9,9 @@ from types import TracebackType
 
 from rich.console import Console
 
+from repro.amounts import short
 from repro.launch.lineage import Lineage
-from repro.training.progress_line import format_score, make_bar, short
+from repro.training.progress_line import format_score, make_bar
 from repro.training.run_directory import read_progress
 
 SECONDS_BETWEEN_DRAWINGS = 2.0

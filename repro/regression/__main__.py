@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import collections
-import json
 import statistics
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from absl import flags
 
 from repro import cli
-from repro.files import write_whole
 from repro.regression import reference_values
 from repro.regression.bands import Band
 from repro.regression.reference_runs import RUNS, ReferenceRun
@@ -21,7 +18,7 @@ from repro.regression.trainings import DeadProcessError, RunResult, Training, ju
 
 ONLY = flags.DEFINE_list("only", [], "Reference runs, or words of their names such as acer; all if not given.")
 JOBS = flags.DEFINE_integer("jobs", 2, "Trainings side by side.", 1)
-JSON = flags.DEFINE_string("json", None, "Write all measures to this file.")
+JSON = cli.define_json()
 MAKE_BANDS = flags.DEFINE_bool("make_bands", False, "Train the seeds that bands are made from, where they are missing.")
 AGAIN = flags.DEFINE_bool("again", False, "With --make_bands: train all of them again, as after a change of the agent.")
 SEEDS = flags.DEFINE_integer("seeds", 12, "Seeds of --make_bands.", reference_values.MIN_SEEDS)
@@ -34,8 +31,6 @@ def main(argv: list[str]) -> None:
     del argv
     cli.quiet()
     runs = _chosen(ONLY.value)
-    if JSON.value and not Path(JSON.value).resolve().parent.is_dir():
-        cli.fail(f"--json={JSON.value}: there is no such folder.")
     if (AGAIN.value or SEEDS.present) and not MAKE_BANDS.value:
         cli.fail("--again and --seeds are of --make_bands.")
     try:
@@ -56,9 +51,7 @@ def _check_all(runs: Sequence[ReferenceRun]) -> bool:
     bands = {run.name: reference_values.bands_of(run, references) for run in runs}
     longest_first = sorted(runs, key=lambda run: -references[run.name].seconds)
     results = check(longest_first, bands, JOBS.value)
-    if JSON.value:
-        document = {name: _as_json(result) for name, result in results.items()}
-        write_whole(Path(JSON.value), json.dumps(document, indent=1) + "\n")
+    cli.write_json(JSON.value, {name: _as_json(result) for name, result in results.items()})
     regressions = [name for name, result in results.items() if not result.passed and not result.error]
     failures = [name for name, result in results.items() if result.error]
     parts = [f"{len(regressions)} regressions: {', '.join(regressions)}" if regressions else "no regression"]

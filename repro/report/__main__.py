@@ -34,7 +34,7 @@ def main(argv: list[str]) -> None:
             _check_names(contents, *picture.groups()[:3])
         path = page.write_report(out, results_dir, contents=contents)
     except OSError as error:
-        cli.fail(f"the report could not be written to {values.out!r} ({error.strerror or error}).")
+        cli.fail(f"{cli.describe_file_error(error, out)}.", code=1)
     except PublishedError as error:
         cli.fail(error, code=1)
     try:
@@ -47,7 +47,7 @@ def main(argv: list[str]) -> None:
             path_md.write_text(results_page(contents.rows, contents.external, contents.stored), encoding="utf-8")
             path_md.with_stem(f"{path_md.stem}_not_run").write_text(not_run_page(contents.rows), encoding="utf-8")
     except OSError as error:
-        cli.fail(f"{error.filename!r} could not be written ({error.strerror or error}).")
+        cli.fail(f"{cli.describe_file_error(error, out)}.", code=1)
     print(f"Page: {path}")
 
 

@@ -11,6 +11,7 @@ import rich.console
 import rich.table
 import rich.text
 
+from repro.amounts import short
 from repro.evidence import published, random_player
 from repro.evidence.external import ExternalRow
 from repro.evidence.records import StoredRecord
@@ -102,12 +103,7 @@ def exact(value: float | None) -> str:
 
 def amount(count: int | None) -> str:
     """A budget as people say it, 200M or 1.5B; a dash for None."""
-    if count is None:
-        return "-"
-    for size, letter in ((10**9, "B"), (10**6, "M"), (10**3, "k")):
-        if count >= size:
-            return f"{count / size:.3g}{letter}"
-    return str(count)
+    return "-" if count is None else short(count, "kMB", padded=False)
 
 
 def percent(share: float | None) -> str:

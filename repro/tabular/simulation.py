@@ -101,18 +101,22 @@ def sampled_targets(
     rewards = discounts[:-1, None] * mdp.rewards.ravel()[pairs]
     surprises = rewards - discounts[:-1, None] * q.ravel()[pairs]
     ratios = np.divide(pi, mu, out=np.zeros_like(pi), where=mu > 0)
+
+    def bootstraps(target: np.ndarray) -> np.ndarray:
+        return discounts[1:, None] * np.einsum("xa,xa->x", target, q)[states[1:]]  # [T, N]
+
     returns: dict[str, np.ndarray] = {}
     targets = np.empty((len(methods), states.shape[1]))
     for i, method in enumerate(methods):
-        v = discounts[1:, None] * np.einsum("xa,xa->x", mix(pi, mu, method.alpha), q)[states[1:]]  # [T, N]
         if method.rule in TRACES:
+            v = bootstraps(mix(pi, mu, method.alpha))
             products = _products(trace_coefficients(pi, mu, method), pairs)
             targets[i] = q.ravel()[pairs[0]] + np.einsum("tn,tn->n", products, surprises + v)
             continue
         if method.rule not in returns:
             weights = {UNCORRECTED: np.ones_like(pi), IMPORTANCE: ratios}[method.rule]
             products = _products(weights, pairs)
-            returns[method.rule] = np.cumsum(products * rewards, axis=0) + products * v  # row n - 1: n steps
+            returns[method.rule] = np.cumsum(products * rewards, axis=0) + products * bootstraps(pi)  # row n - 1
         targets[i] = returns[method.rule][min(method.n, length) - 1]
     return targets
 

@@ -14,13 +14,14 @@ from tf_agents.policies import tf_policy
 from repro.acting.play import play
 from repro.acting.rollout import Episode
 from repro.acting.supervision import log_traceback
+from repro.amounts import short
 from repro.config import of_task, resolve, tasks, total_budget
 from repro.environments.batched import BatchedEnvironment, one_line
 from repro.environments.make import make_evaluation_environment
 from repro.environments.names import task_names
 from repro.evidence.statistics import summarize_returns
 from repro.training.experiment import Experiment, TrainedPolicy
-from repro.training.progress_line import ProgressLine, format_score, short
+from repro.training.progress_line import ProgressLine, format_score
 from repro.training.run_directory import CHECKPOINTS, is_newest, read_progress, write_json
 
 AT_END = "after training"

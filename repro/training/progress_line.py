@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
+from repro.amounts import short
+
 SECONDS_BETWEEN_DRAWINGS = 0.5
 
 SECONDS_BETWEEN_LINES = 30.0
@@ -84,14 +86,6 @@ class ProgressLine:
             print(f"{self._label} {count / self._total:4.0%}  {line}", file=sys.stderr, flush=True)
         else:
             self._bar.update(self._task, completed=count, text=line, refresh=True)
-
-
-def short(number: float) -> str:
-    """Returns three digits of a number of at least 0, with k for thousands, M for millions or G: `1.25M`."""
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= 0.9995 * size:
-            return f"{number / size:#.3g}".removesuffix(".") + letter
-    return f"{number:.3g}"
 
 
 def format_score(value: float, size: float | None = None) -> str:

@@ -116,8 +116,11 @@ def test_softplus_gives_the_variance():
     raw = gaussian.raw_from_variance(0.2)
     assert gaussian.std_from_raw(tf.constant(raw, tf.float64)).numpy() ** 2 == pytest.approx(0.2, rel=1e-12)
     assert gaussian.std_from_raw(tf.constant(0.0)).numpy() == pytest.approx(np.sqrt(np.log(2)), rel=1e-6)
-    raw = np.linspace(-20, 20, 41, dtype=np.float32)
-    np.testing.assert_allclose(gaussian.std_from_raw_numpy(raw), gaussian.std_from_raw(raw), rtol=1e-6)
+    raw = np.linspace(-20, 200, 221, dtype=np.float32)  # whose exponential is infinite from 89 on
+    std = gaussian.std_from_raw_numpy(raw)
+    np.testing.assert_allclose(std, gaussian.std_from_raw(raw), rtol=1e-6)
+    assert (std.dtype, std[raw == 196.0]) == (np.float32, 14.0)
+    assert np.isnan(gaussian.std_from_raw_numpy(np.array([np.nan], np.float32)))
 
 
 def test_samples_follow_the_truncated_normal():

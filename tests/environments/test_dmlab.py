@@ -17,6 +17,7 @@ from paper_configs.ctrace import r2d2
 from paper_configs.impala import atari_shallow, dmlab_table2
 from repro.acting.play import play as play_evaluation
 from repro.acting.rollout import Rollout
+from repro.benchmarks.dmlab_levels import play as play_at_random
 from repro.environments import dmlab_language
 from repro.environments.dmlab import MAX_FAILURES, make_dmlab
 from repro.environments.dmlab_game import ACTIONS
@@ -713,3 +714,40 @@ def test_records_say_what_the_module_was_built_from(monkeypatch, tmp_path):
     assert "deepmind_lab" not in circumstances(1, "atari")["versions"]
     monkeypatch.setenv(FOLDER_VARIABLE, str(FAKE))
     assert provenance() is None
+
+
+# The command that plays levels at random
+
+
+def play_levels(*arguments):
+    command = [sys.executable, "-m", "repro.benchmarks.dmlab_levels", "--levels=lt_chasm", "--level_cache=maps"]
+    return subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=600)
+
+
+def test_levels_are_played_until_all_is_reached(tmp_path):
+    done = play_levels("--steps=2", "--episodes=1", f"--level_cache={tmp_path}", f"--json={tmp_path / 'out.json'}")
+    assert (done.returncode, done.stderr) == (0, "")
+    (level,) = json.loads((tmp_path / "out.json").read_text())["levels"]
+    assert done.stdout.startswith(level["task"])
+    assert len(level["returns"]) == 1
+    assert level["steps"] >= STEPS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((), "give --steps or --episodes."),
+        (("--steps=1", "--levels=rooms_watermase"), "did you mean rooms_watermaze"),
+        (("--steps=1", "--processes=0"), "--processes=0: 0 is not a positive integer"),
+        (("--steps=1",), MISSING),
+    ],
+)
+def test_levels_that_cannot_be_played_are_one_sentence(tmp_path, monkeypatch, arguments, sentence):
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    done = play_levels(*arguments)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert sentence in done.stderr
+
+
+def test_no_time_at_all_is_one_step():
+    assert play_at_random("lt_chasm", level_cache="")["steps"] == 1

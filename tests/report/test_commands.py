@@ -50,6 +50,13 @@ def test_sound_records_have_no_faults(results):
     assert [row.task for row in findings.rows if row.seeds] == ["pong"]
 
 
+def test_stale_records_are_looked_for_once(results, monkeypatch):
+    calls = []
+    monkeypatch.setattr(check, "stale_records", lambda groups: calls.append(groups) or {results: "a reason"})
+    assert check.check(results).stale == {results: "a reason"}
+    assert len(calls) == 1
+
+
 def test_random_play_is_no_result_to_print(results, run):
     for record in random_records():
         write(results, record)
@@ -236,10 +243,8 @@ def test_check_without_records_says_so(tmp_path, run):
         (("repro.check", "--paper=impla"), "did you mean 'impala'? (there are acer, "),
         (("repro.check", "--experiment=atari_shalow"), "'atari_shalow'"),
         (("repro.check", "--jsn=out.json"), "Unknown command line flag 'jsn'"),
-        (("repro.check", "--json=/proc/none/out.json"), "could not be written"),
+        (("repro.check", "--json=/proc/none/out.json"), "--json=/proc/none/out.json: there is no such folder"),
         (("repro.report", "--results_dir=absent"), "there is no directory 'absent'"),
-        (("repro.report", "--out=/proc/none"), "could not be written"),
-        (("repro.report", "--markdown=/proc/none/results.md"), "'/proc/none/results.md' could not be written"),
         (("repro.report", "--picture=pong.png"), "--picture needs PAPER/EXPERIMENT/TASK=FILE"),
         (
             ("repro.report", "--picture=impala/mine/pong=pong.png"),
@@ -254,6 +259,25 @@ def test_unusable_input_is_one_sentence_and_code_2(tmp_path, arguments, words, r
     assert done.returncode == 2
     assert words in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("argument", ["--out=/proc/none", "--markdown=/proc/none/results.md"])
+def test_a_report_that_cannot_be_written_is_one_sentence_and_code_1(tmp_path, argument, run):
+    done = run("repro.report", argument, cwd=tmp_path)
+    path = argument.partition("=")[2]
+    assert done.returncode == 1
+    assert done.stderr == f"repro.report: {path} could not be read or written (No such file or directory).\n"
+
+
+def test_a_report_names_the_file_that_it_cannot_read(tmp_path):
+    code = (
+        "import runpy\nfrom repro.report import contents\n\n\ndef collect(*_, **__):\n"
+        "    raise PermissionError(13, 'Permission denied', 'results/video.json')\n\n\n"
+        "contents.collect = collect\nrunpy.run_module('repro.report', run_name='__main__', alter_sys=True)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, f"--out={tmp_path}"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.endswith(": results/video.json could not be read or written (Permission denied).\n")
 
 
 def test_report_writes_page_and_summary(results, tmp_path, run):

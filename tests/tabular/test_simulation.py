@@ -44,6 +44,22 @@ def test_the_mean_of_simulated_targets_is_the_operator(problem):
             assert abs(targets.mean() - wrong) > 4 * targets.std() / np.sqrt(5_000)
 
 
+@pytest.mark.parametrize("rule", ["uncorrected", "importance"])
+def test_an_n_step_return_has_no_alpha_whatever_else_is_estimated(rule):
+    """As in `operator`; the alpha of a trace rule does count."""
+    mdp, pi, mu = random_problem(1)
+    q = np.random.default_rng(2).normal(size=pi.shape)
+    trajectories = simulate(mdp, mu, 50, 10, np.random.default_rng(3))
+
+    def targets(*methods):
+        return sampled_targets(mdp, trajectories, pi, mu, methods, q)
+
+    mixed, plain = Method(rule, n=2, alpha=0.2), Method(rule, n=2)
+    np.testing.assert_array_equal(operators.operator(mdp, pi, mu, mixed)(q), operators.operator(mdp, pi, mu, plain)(q))
+    np.testing.assert_array_equal(targets(mixed, plain), targets(plain, plain))
+    assert not np.allclose(*targets(Method("retrace", alpha=0.2), Method("retrace")))
+
+
 def test_estimated_variance_is_the_exact_one():
     """Definition 1.4 with the paper's 5000 trajectories of 100 steps."""
     mdp, pi, mu = random_problem(4)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from repro.training import progress_line
-from repro.training.progress_line import ProgressLine, format_score, short
+from repro.training.progress_line import ProgressLine, format_score
 
 
 class Terminal(io.StringIO):
@@ -103,23 +103,6 @@ def test_a_dumb_terminal_gets_plain_lines(clock, monkeypatch):
     run(clock, 2.0)
     assert "\r" not in terminal.getvalue()
     assert "\x1b" not in terminal.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (0, "0"),
-        (7, "7"),
-        (0.25, "0.25"),
-        (999, "999"),
-        (999.7, "1.00k"),
-        (12345, "12.3k"),
-        (999600, "1.00M"),
-        (2e9, "2.00G"),
-    ],
-)
-def test_numbers_have_three_digits(number, text):
-    assert short(number) == text
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,17 @@ WARM_UP = 3
 
 SLICE = 0.2
 """Seconds for which one of several bodies runs before the next has its turn."""
+
+
+@contextlib.contextmanager
+def one_core() -> Iterator[None]:
+    """Binds this thread, and what it begins, to the first of its cores until the block ends."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
 
 
 def rate(bodies: Sequence[Callable[[], int]], seconds: float) -> float:

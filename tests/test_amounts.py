@@ -1,0 +1,24 @@
+"""Numbers as people say them."""
+
+from __future__ import annotations
+
+import pytest
+
+from repro.amounts import short
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0"),
+        (7, "7"),
+        (0.25, "0.25"),
+        (999, "999"),
+        (999.7, "1.00k"),
+        (12345, "12.3k"),
+        (999600, "1.00M"),
+        (2e9, "2.00G"),
+    ],
+)
+def test_numbers_have_three_digits(number, text):
+    assert short(number) == text
