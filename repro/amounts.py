@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 
 def short(number: float, letters: str = "kMG", *, padded: bool = True) -> str:
     """Returns three digits of a number of at least 0, with a letter for thousands, millions or 10^9: `1.25M`.
@@ -13,6 +15,7 @@ def short(number: float, letters: str = "kMG", *, padded: bool = True) -> str:
     """
     digits = "#.3g" if padded else ".3g"
     for size, letter in zip((1e9, 1e6, 1e3), reversed(letters)):
-        if number >= 0.9995 * size:  # what is rounded to 1000 takes the next letter
-            return f"{number / size:{digits}}".removesuffix(".") + letter
+        if 0.9995 * size <= number < math.inf:  # what is rounded to 1000 takes the next letter
+            scaled = number / size
+            return (f"{scaled:.0f}" if scaled >= 999.5 else f"{scaled:{digits}}".removesuffix(".")) + letter
     return f"{number:.3g}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -16,11 +17,11 @@ class _Names(NamedTuple):
 
     limit: str
     used: str
-    reclaimable: str
+    reclaimable: tuple[str, ...]
 
 
-_FIRST = _Names("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-_SECOND = _Names("memory.max", "memory.current", "inactive_file")
+_FIRST = _Names("memory.limit_in_bytes", "memory.usage_in_bytes", ("total_active_file", "total_inactive_file"))
+_SECOND = _Names("memory.max", "memory.current", ("active_file", "inactive_file", "slab_reclaimable"))
 
 
 def available_bytes(process: Path = PROCESS, groups: Path = GROUPS) -> int:
@@ -42,7 +43,7 @@ def available_bytes(process: Path = PROCESS, groups: Path = GROUPS) -> int:
     return max(0, min(left))
 
 
-def check_fits(field: str, size: int, needed: int, empty: int = 0, step: int = 1) -> None:
+def check_fits(field: str, size: int, needed: int, empty: int = 0, step: int = 1, least: int = 1) -> None:
     """Checks that a replay, when full, is not larger than the memory that is available.
 
     It is taken up as the replay fills, so that the system, which grants more than there is, would end the process then.
@@ -53,6 +54,7 @@ def check_fits(field: str, size: int, needed: int, empty: int = 0, step: int = 1
         needed: bytes of the full replay.
         empty: bytes of one of size 0.
         step: the size is rounded down to a multiple of it.
+        least: the smallest size of use.
 
     Raises:
         ValueError: it is larger; the message says what fits.
@@ -60,17 +62,22 @@ def check_fits(field: str, size: int, needed: int, empty: int = 0, step: int = 1
     available = available_bytes()
     if needed > available:
         most = size // step * max(0, available - empty) // (needed - empty) * step
+        advice = f"choose at most {most}" if most >= least else f"the smallest, {least}, takes more as well"
         raise ValueError(
             f"{field}={size} takes {needed / 1e9:.1f} GB of memory, of which {available / 1e9:.1f} GB are available: "
-            f"choose at most {most}."
+            f"{advice}."
         )
 
 
 def _left(root: Path, group: str, names: _Names) -> Iterator[int]:
-    """What limits leave of a group and of all that contain it; in a container the root may be the group itself."""
+    """What limits leave of a group and of all that contain it; in a container the root may be the group itself.
+
+    A group that is not there, or that this process may not read, has no limit that could be known.
+    """
     path = PurePosixPath(group.lstrip("/"))
     for folder in (root / part for part in (path, *path.parents)):
-        limit = folder / names.limit
-        if limit.exists() and (allowed := limit.read_text().strip()) != "max":
-            statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-            yield int(allowed) - int((folder / names.used).read_text()) + int(statistics[names.reclaimable])
+        with contextlib.suppress(OSError):
+            if (allowed := (folder / names.limit).read_text().strip()) != "max":
+                statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+                reclaimable = sum(int(statistics.get(name, 0)) for name in names.reclaimable)
+                yield int(allowed) - int((folder / names.used).read_text()) + reclaimable

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from repro.machine_memory import available_bytes
+from repro import machine_memory
+from repro.machine_memory import available_bytes, check_fits
 
 MACHINE = 3_000_000
 """Bytes that the machine has left."""
@@ -21,8 +22,15 @@ def available(tmp_path, monkeypatch):
         names = ("memory.limit_in_bytes", "memory.usage_in_bytes") if version == 1 else ("memory.max", "memory.current")
         for name, value in zip(names, (limit, used), strict=True):
             (folder / name).write_text(f"{value}\n")
-        own = "inactive_file 1\ntotal_inactive_file" if version == 1 else "inactive_file"
-        (folder / "memory.stat").write_text(f"anon 400000\n{own} {inactive}\nactive_file 0\n")
+        total = "total_" if version == 1 else ""
+        lines = [
+            "anon 400000",
+            f"{total}active_file {inactive // 4}",
+            f"{total}inactive_file {inactive - inactive // 4}",
+        ]
+        if version == 1:  # without those of groups within it
+            lines += ["active_file 1", "inactive_file 1"]
+        (folder / "memory.stat").write_text("\n".join(lines))
 
     def ask(lines, *groups):
         for group in groups:
@@ -62,6 +70,22 @@ def test_groups_of_version_1_have_a_folder_for_memory(available, place):
 
 def test_a_container_may_see_its_group_as_the_root_under_the_name_that_its_machine_has_for_it(available):
     assert available("4:memory:/kubepods/pod_1/a\n", (1, "memory", 1_000_000, 600_000, 200_000)) == 600_000
+
+
+def test_a_group_that_cannot_be_read_has_no_limit(available, tmp_path):
+    (tmp_path / "groups/a/b").mkdir(parents=True)
+    (tmp_path / "groups/a/b/memory.max").write_text("1000\n")  # and no word of what it uses
+    assert available("0::/a/b\n", (2, "a", 1_000_000, 600_000, 200_000)) == 600_000
+
+
+@pytest.mark.parametrize(
+    ("least", "advice"), [(1, "choose at most 2500"), (2501, "the smallest, 2501, takes more as well")]
+)
+def test_the_advice_is_a_size_of_use(available, monkeypatch, least, advice):
+    monkeypatch.setattr(machine_memory, "available_bytes", lambda: 5_000_000)
+    check_fits("replay.frames", 2500, 5_000_000)
+    with pytest.raises(ValueError, match=f"replay.frames=5000 takes 0.0 GB .* are available: {advice}"):
+        check_fits("replay.frames", 5000, 10_000_000, step=10, least=least)
 
 
 def test_without_control_groups_all_of_the_machine_counts(tmp_path, available):

@@ -12,7 +12,7 @@ from rich.console import Console
 from repro.amounts import short
 from repro.launch.lineage import Lineage
 from repro.training.progress_line import format_score, make_bar
-from repro.training.run_directory import read_progress
+from repro.training.run_directory import RunDirectoryError, read_progress
 
 SECONDS_BETWEEN_DRAWINGS = 2.0
 
@@ -61,7 +61,10 @@ class PopulationDisplay:
         assert self._bars is not None, "only a terminal is redrawn"
         while not self._end.wait(SECONDS_BETWEEN_DRAWINGS):
             for task, folder in zip(self._bars.tasks, self._folders, strict=True):
-                rows = read_progress(folder / "progress.csv")
+                try:
+                    rows = read_progress(folder / "progress.csv")
+                except RunDirectoryError:  # which the member's own training says
+                    continue
                 frames = rows[-1][f"num_env_{self._unit}"] if rows else 0
                 played = f"{short(frames)}/{short(task.total or 0)} {self._unit}, "
                 self._bars.update(task.id, completed=frames, text=played + describe(self._lineage, int(task.id)))

@@ -54,11 +54,11 @@ class StudyJob(RecordedJob):
             JobError: the configuration names no study.
             Stopped: interrupted; nothing was written.
         """
-        from repro.papers import find_experiment, find_study
+        from repro.papers import UnknownStudyError, find_experiment, find_study
 
         try:
             run_study = find_study(self.config)
-        except ValueError as error:
+        except UnknownStudyError as error:
             raise JobError(str(error)) from error
         if "tensorflow" in sys.modules:  # which most studies do without
             from repro.training import devices

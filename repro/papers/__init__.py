@@ -40,20 +40,24 @@ def find_experiment(config: ml_collections.ConfigDict) -> Experiment:
     return make_experiment(config)
 
 
+class UnknownStudyError(ValueError):
+    """A configuration names a study, or the paper of one, that does not exist."""
+
+
 def find_study(config: ml_collections.ConfigDict) -> RunStudy:
     """Returns the study, which trains nothing, that `config.study` names in the paper's package.
 
     Raises:
-        ValueError: there is no such module, or none with a function `run`.
+        UnknownStudyError: there is no such module, or none with a function `run`.
     """
     paper = config.paper
     known = _modules(paper, "")
     run = _find_run(paper, config.study) if config.study in known else None
     if run is None:
         if paper not in papers():
-            raise ValueError(f"paper={paper!r}: choose one of {', '.join(papers())}.")
+            raise UnknownStudyError(f"paper={paper!r}: choose one of {', '.join(papers())}.")
         choices = ", ".join(name for name in known if _find_run(paper, name) is not None)
-        raise ValueError(f"study={config.study!r}: choose one of {choices}.")
+        raise UnknownStudyError(f"study={config.study!r}: choose one of {choices}.")
     return run
 
 

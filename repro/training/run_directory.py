@@ -254,7 +254,11 @@ def read_progress(path: Path) -> list[dict[str, float]]:
 
 def read_columns(path: Path) -> list[str]:
     """The names of the columns of a `progress.csv` or `evaluations.csv`; none where there is no whole line."""
-    return next(csv.reader(_whole_lines(path)), [])
+    if not path.exists():
+        return []
+    with path.open() as file:
+        first = file.readline()
+    return next(csv.reader([first]), []) if first.endswith("\n") else []
 
 
 def _whole_lines(path: Path) -> list[str]:

@@ -41,7 +41,7 @@ class UnrollAgent(tf_agent.TFAgent):
         return self.learned_variables
 
     def train_on_policy(self, experience: Trajectory, acting: Sequence[tf.Tensor]) -> tf_agent.LossInfo:
-        """An update of A3C (Mnih et al. 2016): the gradient at the weights that acted, applied to the present ones.
+        """An on-policy update: the gradient at the weights that acted, applied to the present ones (Mnih et al. 2016).
 
             theta <- theta + step(d theta'),    d theta' taken at theta' = theta when the unrolls began
 

@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from paper_configs.impala import gymnasium
 from paper_configs.impala.atari_population import population as population_section
 from repro.evidence.commands import Run
+from repro.launch import population_display
 from repro.launch.jobs import make_job
 from repro.launch.lineage import Lineage, MemberRound, PopulationError, read_lineage
 from repro.launch.pieces import PieceResult
@@ -386,3 +388,20 @@ def test_each_member_has_a_line_at_each_comparison(tmp_path, capsys):
     adopted = [m._replace(parent=5, diverged=True, fitness=None, mean_return=None) for m in lineage.rounds[-1]]
     text = describe(lineage.with_round(adopted), 0)
     assert text.startswith("10 episodes, diverged, adopts member 5, entropy_cost ")
+
+
+def test_a_log_that_cannot_be_read_leaves_the_other_bars(tmp_path, monkeypatch):
+    monkeypatch.setattr(population_display, "SECONDS_BETWEEN_DRAWINGS", 0.0)
+    lineage = run(tmp_path, make_config(burn_in=40_000, interval=30_000))
+    folders = [tmp_path / "broken", tmp_path / "whole"]
+    for folder, row in zip(folders, ("1", "1,320"), strict=True):
+        folder.mkdir()
+        (folder / "progress.csv").write_text(f"updates,num_env_steps\n{row}\n")
+    display, shown = PopulationDisplay(lineage, folders, "steps"), {}
+    display._bars = SimpleNamespace(
+        tasks=[SimpleNamespace(id=number, total=1000) for number in range(2)],
+        update=lambda number, completed, text: shown.update({number: completed}),
+        refresh=display._end.set,
+    )
+    display._redraw()
+    assert shown == {1: 320.0}

@@ -92,7 +92,13 @@ class AcerExperiment(ActorExperiment):
             )
         spec = agent.collect_data_spec
         needed = capacity * UnrollReplay(spec, unroll_length, 1).nbytes
-        check_fits("replay.frames", config.replay.frames, needed, step=frames_per_unroll)
+        check_fits(
+            "replay.frames",
+            config.replay.frames,
+            needed,
+            step=frames_per_unroll,
+            least=config.learner.batch_size * frames_per_unroll,
+        )
         return UnrollReplay(spec, unroll_length, capacity)
 
     def build_trainer(self, seed: int, run: RunDirectory, warn: Warn, launch: Launcher | None = None) -> ReplayTrainer:
