@@ -27,6 +27,7 @@ PAGES = sorted(
 )
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FLAG = re.compile(r"DEFINE_\w+\(\s*\"(\w+)\"")
+SHARED = re.compile(r"cli\.define_(\w+)\(")
 ADOPTED = re.compile(r"adopt_module_key_flags\((\w+)\)")
 TARGET = re.compile(r"^([a-z-]+):", re.M)
 PAPERS = {path.parent.name for path in ROOT.glob("paper_configs/*/__init__.py")}
@@ -69,7 +70,7 @@ def flag_faults(module: str, words: list[str]) -> list[str]:
     file = source / "__main__.py" if source.is_dir() else source.with_suffix(".py")
     text = file.read_text()
     adopted = [ROOT / f"repro/benchmarks/measuring/{name}.py" for name in ADOPTED.findall(text)]
-    known = {*FLAG.findall("".join([text, *(other.read_text() for other in adopted)])), "config"}
+    known = {*FLAG.findall("".join([text, *(other.read_text() for other in adopted)])), *SHARED.findall(text)}
     given = dict(re.match(r"--([\w.]+)(?:=(.*))?$", word).groups() for word in words if word.startswith("--"))
     faults = [name for name in given if name.partition(".")[0] not in known]
     if "config" in given:
