@@ -70,7 +70,7 @@ def break_actors(cluster: RayCluster) -> Iterator[Outcome]:
         wait(lambda: cluster.roles("play", 1) and cluster.roles("play", 2), "actors are not on two machines")
         evaluate(run)
 
-        os.kill(cluster.roles("play", 2)[0], signal.SIGKILL)
+        os.kill(cluster.role("play", 2), signal.SIGKILL)
         run.wait_for(
             "restart 1 of this process): ActorDiedError: The actor is dead because its worker process has died."
         )
@@ -78,7 +78,7 @@ def break_actors(cluster: RayCluster) -> Iterator[Outcome]:
         go_on(run)
         yield Outcome("an actor is killed", "another is started, the run goes on", GAMES)
 
-        os.kill(cluster.roles("evaluate")[0], signal.SIGKILL)
+        os.kill(cluster.role("evaluate"), signal.SIGKILL)
         run.wait_for("The evaluator was restarted (restart 1 of this process): ActorDiedError")
         evaluate(run)
         yield Outcome("an evaluator is killed", "another is started", EVALUATION)
@@ -116,7 +116,7 @@ def break_learners(cluster: RayCluster) -> Iterator[Outcome]:
     settings = "--config.runtime.num_actors=2", "--config.runtime.num_learners=2", f"--cluster={AUTO}"
     with running(cluster, HEAD, *settings) as (run, process):
         saved = run.saved_updates
-        os.kill(cluster.roles("learn")[0], signal.SIGKILL)
+        os.kill(cluster.role("learn"), signal.SIGKILL)
         run.wait_for("Learner 1 is gone: ActorDiedError")
         yield Outcome("a learner is killed", "all learners start again", resume(run, 0, saved))
         totals, outcome = end(cluster, run, process)
@@ -135,7 +135,7 @@ def break_replay(cluster: RayCluster) -> Iterator[Outcome]:
         try:
             wait(lambda: "Sequences: " in log.read_text() or learner.poll() is not None, "no replay is served")
             assert learner.poll() is None, log.read_text()
-            os.kill(cluster.roles("store")[0], signal.SIGKILL)
+            os.kill(cluster.role("store"), signal.SIGKILL)
             assert learner.wait(timeout=SECONDS) == 0, log.read_text()
         finally:
             learner.kill()

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
-from tensorboard.plugins.scalar.summary_v2 import scalar_pb
 
 from repro.acting.evaluator_process import Evaluated
 from repro.files import reason, write_whole
 from repro.training.progress_line import ProgressLine, format_score
 from repro.training.run_directory import RunDirectory, RunDirectoryError, read_columns, read_progress
+from repro.training.scalars_file import ScalarsFile
 from repro.training.task_returns import return_of
 from repro.training.trainer import RECENT_GAMES, Update
 
@@ -64,11 +64,11 @@ class Progress:
         self._total = total_updates
         self._last: Update | None = None
         self._lags: list[float] = []  # of the updates since the last row
-        self._evaluator_writer: tf.summary.SummaryWriter | None = None  # until there is something to write
+        self._evaluator_scalars: ScalarsFile | None = None  # until there is something to write
         with self._writing():
             dropped = _keep_rows_until(self._path, first_update)
             _keep_rows_until(self._evaluations, first_update)
-            self._writer = tf.summary.create_file_writer(str(run.tensorboard))
+            self._scalars = ScalarsFile(run.tensorboard)
         last_logged = max((int(row["updates"]) for row in dropped), default=first_update)
         self.lost = (last_logged - first_update) * frames_per_update
         self._line = ProgressLine(label, total_updates * frames_per_update, unit, first_update * frames_per_update)
@@ -101,9 +101,9 @@ class Progress:
 
     def close(self) -> None:
         self._line.close()
-        self._writer.close()
-        if self._evaluator_writer is not None:
-            self._evaluator_writer.close()
+        self._scalars.close()
+        if self._evaluator_scalars is not None:
+            self._evaluator_scalars.close()
 
     def _log(self, update: Update) -> None:
         before = self._last
@@ -121,11 +121,11 @@ class Progress:
         }
         self._last = update
         self._lags.clear()
-        self._write(self._path, row, self._writer)
+        self._write(self._path, row, self._scalars)
 
     def _log_evaluation(self, evaluated: Evaluated) -> None:
-        if self._evaluator_writer is None:
-            self._evaluator_writer = tf.summary.create_file_writer(str(self._tensorboard / EVALUATOR))
+        if self._evaluator_scalars is None:
+            self._evaluator_scalars = ScalarsFile(self._tensorboard / EVALUATOR)
         returns = evaluated.returns
         row = {
             "updates": evaluated.updates,
@@ -137,17 +137,13 @@ class Progress:
             row |= {return_of(task): float(mean) for task, mean in zip(evaluated.tasks, returns.mean(1), strict=True)}
         else:
             row["std_return"] = float(np.std(returns, ddof=1)) if returns.size > 1 else math.nan
-        self._write(self._evaluations, row, self._evaluator_writer)
+        self._write(self._evaluations, row, self._evaluator_scalars)
 
-    def _write(self, path: Path, row: Mapping[str, float], writer: tf.summary.SummaryWriter) -> None:
+    def _write(self, path: Path, row: Mapping[str, float], scalars: ScalarsFile) -> None:
         """Adds a row to a CSV file, and its values to TensorBoard's scalars."""
         _add_row(path, row)
         counted = f"num_env_{self._unit}"
-        names = [name for name in row if name not in ("updates", counted)]
-        with writer.as_default(step=row[counted]):
-            # In one operation, since one for each would keep Python's lock from the actors: joined messages are one.
-            tf.summary.experimental.write_raw_pb(b"".join(scalar_pb(x, row[x]).SerializeToString() for x in names))
-        writer.flush()  # here, since `close` passes over what cannot be written
+        scalars.write(int(row[counted]), {name: row[name] for name in row if name not in ("updates", counted)})
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:

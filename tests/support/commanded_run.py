@@ -9,12 +9,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from repro.training.run_directory import read_progress
 from tests.support import waiting
 from tests.support.faulty_environments import FOLDER_VARIABLE, TASK
 
+T = TypeVar("T")
 SECONDS = 240.0
 """Longest wait, for a machine that is busy."""
 LONG = "--config.num_env_steps=4000000"
@@ -47,9 +48,9 @@ def check_lost(said: str, rows: Sequence[Mapping[str, float]], interval: float) 
     return round(at * rows[-1]["updates"] / budget[-1]), lost
 
 
-def wait(condition: Callable[[], object], otherwise: str, seconds: float = SECONDS) -> None:
-    """Waits until something is so."""
-    waiting.wait(condition, seconds, otherwise)
+def wait(condition: Callable[[], T], otherwise: str, seconds: float = SECONDS) -> T:
+    """Waits until something is so, and returns what the condition returned then."""
+    return waiting.wait(condition, seconds, otherwise)
 
 
 def wait_for_rows(run_dir: Path, rows: int) -> None:

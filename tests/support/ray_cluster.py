@@ -93,6 +93,10 @@ class RayCluster:
         """Processes of a `Role`, on a machine or on all."""
         return [pid for pid in self.pids(machine) if _command(pid).startswith(f"ray::Role.{does}")]
 
+    def role(self, does: str, machine: int | None = None) -> int:
+        """Waits for a process of a `Role`, which has its name while it does something and not between."""
+        return wait(lambda: self.roles(does, machine), f"nothing is there that would {does}")[0]
+
     def trainings(self, machine: int | None = None, seed: int | None = None) -> list[int]:
         """Processes of whole runs, or of those with a seed."""
         named = re.compile(r"--run_dir=\S*/seed_" + ("" if seed is None else rf"{seed}\b"))

@@ -5,11 +5,12 @@ import time
 
 
 def wait(condition, seconds=60.0, otherwise="waited too long"):
-    """Waits until something is so."""
+    """Waits until something is so, and returns what the condition returned then."""
     end = time.monotonic() + seconds
-    while not condition():
+    while not (found := condition()):
         assert time.monotonic() < end, otherwise
         time.sleep(0.02)
+    return found
 
 
 class IdleProcess:
