@@ -119,9 +119,9 @@ def _share(
             if not claims.foreign_settings(printed, claim, by_agent, differences)
         }
         if claim.count is not None:
-            decided = len(tasks) * (1 if claim.joined_by == "all" else len(others))
+            orders = claim.orders(len(tasks), len(others))
             tasks = {
-                task: by_agent for task, by_agent in tasks.items() if claim_intervals.can_be_ordered(by_agent, decided)
+                task: by_agent for task, by_agent in tasks.items() if claim_intervals.can_be_ordered(by_agent, orders)
             }
         if claim.takes_all_tasks and len(tasks) < total:
             tasks = {}

@@ -4,6 +4,7 @@ Of a number with an interval in closed form on each task these are averaged over
 are the best of many; of any other number whole runs are resampled; and the largest over tasks has its own.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 
@@ -210,8 +211,16 @@ def can_be_ordered(by_agent: Sequence[Records], tasks: int, confidence: float = 
         confidence: of all of them together.
     """
     ours, *others = map(len, by_agent)
-    tail = (1 - _of_each(tasks, confidence)) / 2
-    return all(1 / math.comb(ours + n, n) <= tail for n in others)
+    return all(_can_order(ours, n, tasks, confidence) for n in others)
+
+
+def runs_to_order(tasks: int, confidence: float = intervals.LEVEL) -> int:
+    """Returns the fewest runs of each of two agents by which `can_be_ordered` holds; arguments as there."""
+    return next(n for n in itertools.count(1) if _can_order(n, n, tasks, confidence))
+
+
+def _can_order(ours: int, others: int, tasks: int, confidence: float) -> bool:
+    return 1 / math.comb(ours + others, others) <= (1 - _of_each(tasks, confidence)) / 2
 
 
 def _are_dependent(tasks: Sequence[Sequence[Records]]) -> list[bool]:

@@ -76,6 +76,10 @@ class Claim:
     reached_by_training: bool = False
     above_random: bool = False
 
+    def orders(self, tasks: int, others: int) -> int:
+        """Returns how many orders of two agents share the level of a count's interval."""
+        return tasks * (1 if self.joined_by == "all" else others)
+
     @property
     def takes_all_tasks(self) -> bool:
         """Whether it is about a number of tasks of the row's set, which a part of the set says nothing of."""

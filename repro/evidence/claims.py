@@ -110,6 +110,22 @@ def runs_to_decide(printed: PublishedRow, learned: bool) -> int:
     return max(min_runs, claim.interval_runs, verdicts.runs_to_decide(printed, learned))
 
 
+def runs_to_order(printed: PublishedRow) -> int:
+    """Returns the fewest runs of each agent by which a number of tasks can be known; 1 for a claim about none.
+
+    Args:
+        printed: a row with a `claim`.
+
+    Raises:
+        PublishedError: there is no such claim.
+    """
+    claim = find_claim(printed)
+    if claim.count is None:
+        return 1
+    tasks, (_, opponents) = comparisons.number_of_tasks(printed.task), find_opponents(printed, claim)
+    return max(claim_intervals.runs_to_order(claim.orders(tasks, len(others))) for others in opponents)
+
+
 def foreign_settings(printed: PublishedRow, claim: Claim, by_agent: Sequence[Records], differences: Differences) -> str:
     """Says which settings of an agent compared with ours are neither the paper's nor ours; empty if none.
 

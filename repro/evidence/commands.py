@@ -53,7 +53,7 @@ def _runs_to_decide(printed: published.PublishedRow, run: Run, configs_dir: path
     path = staleness.config_path(run.paper, run.experiment, configs_dir)
     learned = not path.is_file() or "study" not in staleness.current_config(*run[:2], run.scale, configs_dir)
     if printed.claim is not None:
-        return claims.runs_to_decide(printed, learned)
+        return max(claims.runs_to_decide(printed, learned), claims.runs_to_order(printed))
     return verdicts.runs_to_decide(printed, learned)
 
 

@@ -436,3 +436,13 @@ def test_the_largest_of_games_has_an_interval_of_its_own(monkeypatch):
     without_spread = claim_intervals.largest_interval(claim, [*far.values(), *_games([0.0], 0.0, 4, rng).values()])
     assert 0.003 < without_spread[0] < 0.03 < without_spread[1]
     assert claim_intervals.largest_interval(claim, list(_games([0.0, 0.03], 0.0005, 3, rng).values())) is None
+
+
+@pytest.mark.parametrize(("tasks", "expected"), [(1, 4), (5, 5), (10, 6), (57, 7)])
+def test_runs_that_can_be_ordered_are_as_few_as_that(tasks, expected):
+    """Of 4 and 4 runs one order in 70 is by chance, below 2.5 %; of 3 and 3 one in 20."""
+    count = claim_intervals.runs_to_order(tasks)
+    assert count == expected
+    enough, fewer = ([[{}] * number] * 2 for number in (count, count - 1))
+    assert claim_intervals.can_be_ordered(enough, tasks)
+    assert not claim_intervals.can_be_ordered(fewer, tasks)

@@ -96,6 +96,12 @@ def test_runs_that_begin_a_row_are_as_many_as_decide_it():
                 assert len(seeds) >= claim_kinds.find_claim(row).interval_runs, row
 
 
+def test_a_number_of_ten_tasks_takes_a_sixth_run():
+    rows = {row.column: row for row in published.load("refer").rows}
+    of_ten, of_each = rows["NAF, ReF-ER over ER, all tasks"], rows["DDPG, PER over ER"]
+    assert [len({run.seed for run in commands.first_runs(row)}) for row in (of_ten, of_each)] == [6, 5]
+
+
 def test_one_repetition_of_a_study_begins_its_row():
     rows = [row for row in published.load("stac").rows if row.experiment == "theorems"]
     assert rows
