@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -149,7 +148,7 @@ def record_video(experiment: Experiment, run_dir: Path, seed: int, path: Path) -
     from repro.config import budget
     from repro.evidence.records import RecordError, git_commit, plain_config
     from repro.evidence.staleness import RUN_FIELDS, agent_config, config_difference
-    from repro.training.run_directory import CHECKPOINTS, is_newest, write_json
+    from repro.training.run_directory import CHECKPOINTS, is_newest, read_complete, write_json
 
     config = experiment.config
     unit, amount = budget(config)
@@ -162,8 +161,7 @@ def record_video(experiment: Experiment, run_dir: Path, seed: int, path: Path) -
     policy, environment, updates = experiment.load_policy(checkpoints, 1, SEED_OFFSET + seed, lambda line: None)
     with contextlib.closing(environment):
         recording = record_game(policy, environment, SEED_OFFSET + seed, path)
-    complete_json = run_dir / "complete.json"
-    at_budget = complete_json.exists() and "diverged" not in json.loads(complete_json.read_text())
+    at_budget = (run_dir / "complete.json").exists() and "diverged" not in read_complete(run_dir)
     trained = {f"num_env_{unit}": amount} if at_budget and is_newest(checkpoints, updates) else {}
     settings = {"seed": seed, "scale": config.scale, "changes": {name: value for name, (value, _) in changes.items()}}
     played = {"unit": experiment.evaluation.unit, **recording._asdict(), "git_commit": git_commit()}
