@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,6 +31,8 @@ SEED_OFFSET = 1_000_000
 
 def main(argv: list[str]) -> None:
     del argv
+    run_dir = Path(RUN_DIR.value)
+    settings = read_run(run_dir)
     cli.load_tensorflow()
     import ml_collections
     import tensorflow as tf
@@ -51,15 +52,10 @@ def main(argv: list[str]) -> None:
         evaluate_tasks,
         largest_divisor,
     )
-    from repro.training.run_directory import CHECKPOINTS, RunDirectoryError, read_settings
+    from repro.training.run_directory import CHECKPOINTS, RunDirectoryError
 
-    run_dir = Path(RUN_DIR.value)
     if VIDEO.value and Path(VIDEO.value).suffix not in video.CODECS:
         cli.fail(f"--video={VIDEO.value}: the name must end in {' or '.join(video.CODECS)}.")
-    try:
-        settings = read_settings(run_dir)
-    except RunDirectoryError as error:
-        cli.fail(f"{str(error).rstrip('.')}; give the --run_dir of a training{suggest_run(run_dir)}.")
     try:
         config = ml_collections.ConfigDict(migrations.rename_config(settings["config"]))
         by_task = {task: find_experiment(own) for task, own in configs_by_task(config, TASK.value).items()}
@@ -97,12 +93,28 @@ def main(argv: list[str]) -> None:
         cli.fail(f"the evaluation is in {path}, but what else was asked for failed: {error}", code=1)
 
 
+def read_run(run_dir: Path) -> dict[str, Any]:
+    """Returns the settings of the run in a folder, or fails with one that is meant; without TensorFlow."""
+    from repro.training.run_directory import LINEAGE, RunDirectoryError, read_complete, read_settings
+
+    try:
+        settings = read_settings(run_dir)
+        if (run_dir / LINEAGE).exists():
+            best = read_complete(run_dir)["best"] if (run_dir / "complete.json").exists() else 0
+            member = cli.command("repro.evaluate", f"--run_dir={run_dir}/member_{best:02d}")
+            cli.fail(f"{run_dir} holds a population; evaluate one of its members, such as with: {member}")
+    except RunDirectoryError as error:
+        cli.fail(f"{str(error).rstrip('.')}; give the --run_dir of a training{suggest_run(run_dir)}.")
+    return settings
+
+
 def suggest_run(path: Path) -> str:
     """Returns `, such as runs/x` for a run in a folder, or for one beside it with a similar name, or nothing."""
     below, beside = (
         sorted(str(file.parent) for file in folder.glob("*/config.json")) for folder in (path, path.parent)
     )
-    near = below[:1] or difflib.get_close_matches(str(path), beside, n=1)
+    others = [run for run in beside if run != str(path)]
+    near = below[:1] or difflib.get_close_matches(str(path), others, n=1)
     return f", such as {near[0]}" if near else ""
 
 
@@ -149,7 +161,7 @@ def record_video(experiment: Experiment, run_dir: Path, seed: int, path: Path) -
     from repro.config import budget
     from repro.evidence.records import RecordError, git_commit, plain_config
     from repro.evidence.staleness import RUN_FIELDS, agent_config, config_difference
-    from repro.training.run_directory import CHECKPOINTS, is_newest, write_json
+    from repro.training.run_directory import CHECKPOINTS, is_newest, read_complete, write_json
 
     config = experiment.config
     unit, amount = budget(config)
@@ -162,8 +174,7 @@ def record_video(experiment: Experiment, run_dir: Path, seed: int, path: Path) -
     policy, environment, updates = experiment.load_policy(checkpoints, 1, SEED_OFFSET + seed, lambda line: None)
     with contextlib.closing(environment):
         recording = record_game(policy, environment, SEED_OFFSET + seed, path)
-    complete_json = run_dir / "complete.json"
-    at_budget = complete_json.exists() and "diverged" not in json.loads(complete_json.read_text())
+    at_budget = (run_dir / "complete.json").exists() and "diverged" not in read_complete(run_dir)
     trained = {f"num_env_{unit}": amount} if at_budget and is_newest(checkpoints, updates) else {}
     settings = {"seed": seed, "scale": config.scale, "changes": {name: value for name, (value, _) in changes.items()}}
     played = {"unit": experiment.evaluation.unit, **recording._asdict(), "git_commit": git_commit()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -124,7 +123,7 @@ def _open_folder(run_dir: Path) -> tuple[RunDirectory, ml_collections.ConfigDict
             _say(chosen)
         run = RunDirectory(run_dir, config.to_dict(), seed)
         if run.complete_json.exists():
-            _say(_describe_complete(run.complete_json, budget(config)[0]))
+            _say(_describe_complete(run_dir, budget(config)[0]))
             return None
         _say(_describe_start(run, config, seed))
     except (RunDirectoryError, ValueError) as error:
@@ -283,8 +282,10 @@ def _describe_end(run: RunDirectory, trainer: Trainer) -> str:
     return f"{said} Evaluate it with: {cli.command('repro.evaluate', f'--run_dir={run.path}')}"
 
 
-def _describe_complete(complete_json: Path, unit: str) -> str:
-    run_dir, reason = complete_json.parent, json.loads(complete_json.read_text()).get("diverged")
+def _describe_complete(run_dir: Path, unit: str) -> str:
+    from repro.training.run_directory import read_complete
+
+    complete_json, reason = run_dir / "complete.json", read_complete(run_dir).get("diverged")
     evaluate = cli.command("repro.evaluate", f"--run_dir={run_dir}")
     if reason:
         return (

@@ -508,8 +508,35 @@ def test_evaluate_needs_a_run(tmp_path):
     ):
         done = run_command(tmp_path, "repro.evaluate", f"--run_dir={run_dir}")
         assert (done.returncode, done.stderr) == (2, f"repro.evaluate: {run_dir} {what}; {near}")
-    done = run_command(tmp_path, "repro.evaluate", f"--run_dir={tmp_path / 'elsewhere/x'}")
-    assert done.stderr.endswith("does not exist; give the --run_dir of a training.\n")
+    for run_dir, what in (
+        (tmp_path / "elsewhere/x", "does not exist"),
+        (tmp_path / "run_1", "holds no readable run (no valid config.json)"),
+    ):
+        done = run_command(tmp_path, "repro.evaluate", f"--run_dir={run_dir}")
+        assert done.stderr == f"repro.evaluate: {run_dir} {what}; give the --run_dir of a training.\n"
+
+
+def test_what_is_no_run_is_said_before_tensorflow_is_loaded(tmp_path):
+    code = (
+        "import sys\nfrom repro import cli, evaluate\n"
+        f"sys.argv = ['evaluate', '--run_dir={tmp_path / 'none'}']\n"
+        "try:\n    cli.run(evaluate.main)\n"
+        "except SystemExit as end:\n    print(end.code, 'tensorflow' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "2 False\n", done.stderr
+
+
+def test_evaluate_names_the_best_member_of_a_population(tmp_path):
+    (tmp_path / "config.json").write_text('{"seed": 1, "config": {}}')
+    (tmp_path / "lineage.json").write_text("{}")
+    for complete, member in (("", "member_00"), ('{"best": 3}', "member_03")):
+        if complete:
+            (tmp_path / "complete.json").write_text(complete)
+        done = run_command(tmp_path, "repro.evaluate", f"--run_dir={tmp_path}")
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"repro.evaluate: {tmp_path} holds a population; evaluate one of its members")
+        assert done.stderr.endswith(f" -m repro.evaluate --run_dir={tmp_path / member}\n")
 
 
 def test_a_run_whose_checkpoints_are_all_broken_says_so_in_one_sentence(tmp_path):

@@ -46,8 +46,13 @@ class Recording(NamedTuple):
     def extent(self) -> str:
         """What the video shows, in words."""
         if self.shown_seconds < self.seconds:
-            return f"the first {self.shown_seconds:.0f} of the {self.seconds:.0f} seconds of an episode"
-        return f"an episode of {self.seconds:.0f} seconds"
+            return f"the first {_count(self.shown_seconds)} of the {_count(self.seconds)} seconds of an episode"
+        return f"an episode of {_count(self.seconds)} seconds"
+
+
+def _count(seconds: float) -> str:
+    """Seconds in words, with two digits where they are few."""
+    return f"{seconds:.0f}" if seconds >= 9.5 else f"{seconds:.2g}"
 
 
 def record_game(policy: tf_policy.TFPolicy, environment: BatchedEnvironment, seed: int, path: Path) -> Recording:

@@ -206,7 +206,26 @@ class GymnasiumEnvironment(SteppedEnvironment):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
         self._restarts, self._lost = 0, [False] * self.num_envs
-        return super().reset(seed=seed, options=options)
+        observation, info = super().reset(seed=seed, options=options)
+        self._check_finite("an observation", observation)
+        return observation, info
+
+    def step(self, actions: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """As in `SteppedEnvironment`.
+
+        Raises:
+            ValueError: besides, an observation or a reward is NaN or infinite though all actions are finite. It would
+                pass for a loss that diverged.
+        """
+        found = super().step(actions)
+        if np.isfinite(actions).all():
+            self._check_finite("an observation", found[0])
+            self._check_finite("a reward", found[1])
+        return found
+
+    def _check_finite(self, name: str, values: np.ndarray) -> None:
+        if not np.isfinite(values).all():
+            raise ValueError(f"{KIND}: {self.config.label} gave {name} that is NaN or infinite.")
 
     def _episode_seed(self, row: int) -> int:
         return episode_seed(self._seed, row, self._restarts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +19,7 @@ from repro.evidence import random_player
 from repro.evidence.commands import Run
 from repro.evidence.records import COMMITTED, is_elsewhere
 from repro.evidence.staleness import config_path
+from repro.files import locate
 from repro.launch.population_job import PopulationJob
 from repro.launch.random_job import RandomJob
 from repro.launch.recorded_job import RecordedJob
@@ -56,8 +58,9 @@ def load_config(paper: str, experiment: str, scale: str) -> ml_collections.Confi
         scale: smoke, desk or paper.
 
     Raises:
-        ValueError: there is no such paper, experiment or scale, and the message names the nearest ones or all; or the
-            configuration has another paper, scale or name of its file than these, by which runs and records find it.
+        ValueError: there is no such paper, experiment or scale, and the message names the nearest ones or all; the file
+            cannot be loaded; or the configuration has another paper, scale or name of its file than these, by which
+            runs and records find it.
         SystemExit: a file elsewhere is missing or cannot be loaded, after a sentence that says so.
     """
     if is_elsewhere(experiment):
@@ -70,8 +73,7 @@ def load_config(paper: str, experiment: str, scale: str) -> ml_collections.Confi
                 f"no experiment {experiment!r} in {CONFIGS / paper}{cli.nearest(experiment, known)} "
                 f"(there are {', '.join(known)})"
             )
-        get_config = importlib.import_module(f"paper_configs.{paper}.{experiment}").get_config
-        config = _make_config(get_config, scale).copy_and_resolve_references()
+        config = _load_suite(paper, experiment, scale).copy_and_resolve_references()
     for name, asked in (("paper", paper), ("experiment", experiment), ("scale", scale)):
         if config.get(name) != asked:
             file = config_path(paper, experiment, CONFIGS)
@@ -108,6 +110,23 @@ def check_is_everywhere(paper: str, experiment: str) -> None:
 def _load_own(path: str, scale: str) -> ml_collections.ConfigDict:
     """The configuration in a user's file, which is compared with those of the suite once."""
     return cli.load_config(f"{path}:{scale}")
+
+
+def _load_suite(paper: str, experiment: str, scale: str) -> ml_collections.ConfigDict:
+    """The configuration in a file of the suite, which users may edit.
+
+    Raises:
+        ValueError: there is no such scale, or the file cannot be loaded; the message names its line.
+    """
+    module = f"paper_configs.{paper}.{experiment}"
+    try:
+        get_config = importlib.import_module(module).get_config
+        return _make_config(get_config, scale)
+    except ValueError:  # what the file itself says of its arguments
+        raise
+    except Exception as error:  # whatever a file may raise, its writer learns where and why
+        spec = importlib.util.find_spec(module)
+        raise ValueError(locate(error, spec.origin if spec else None)) from error
 
 
 @functools.cache

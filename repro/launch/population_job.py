@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from repro.launch.lineage import read_lineage
 from repro.launch.population import member_folder
 from repro.launch.training_job import TrainingJob
-from repro.training.run_directory import LINEAGE
+from repro.training.run_directory import LINEAGE, read_complete
 
 
 class PopulationJob(TrainingJob):
@@ -36,7 +35,7 @@ class PopulationJob(TrainingJob):
 
     @property
     def _trained_dir(self) -> Path:
-        return member_folder(self.run_dir, json.loads((self.run_dir / "complete.json").read_text())["best"])
+        return member_folder(self.run_dir, read_complete(self.run_dir)["best"])
 
     def _make_record(
         self, complete: Mapping[str, Any], task: str, evaluation: Mapping[str, Any], cores: int

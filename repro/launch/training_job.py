@@ -29,6 +29,7 @@ from repro.training.run_directory import (
     changed_settings,
     has_saved,
     is_newest,
+    read_complete,
     read_progress,
     read_settings,
     wait_until_free,
@@ -236,8 +237,7 @@ class TrainingJob(RecordedJob):
 
     def _diverged(self) -> bool:
         """Whether the run is at its end by a loss that was not finite, and counts as it is."""
-        complete = self.run_dir / "complete.json"
-        return complete.exists() and "diverged" in json.loads(complete.read_text())
+        return (self.run_dir / "complete.json").exists() and "diverged" in read_complete(self.run_dir)
 
     def _evaluations(self, complete: Mapping[str, Any]) -> dict[str, Mapping[str, Any]] | None:
         """Each task's evaluation: the run's own, or of its last checkpoint with the protocol's number of games.
@@ -262,9 +262,10 @@ class TrainingJob(RecordedJob):
 
         Raises:
             JobError: it lacks what a record needs.
+            RunDirectoryError: it was changed or cut short.
         """
         path, (unit, _) = self._trained_dir / "complete.json", budget(resolve(self.config))
-        complete = json.loads(path.read_text())
+        complete = read_complete(path.parent)
         if missing := [name for name in (f"num_env_{unit}", *NEEDED) if name not in complete]:
             raise JobError(f"{path} lacks {', '.join(missing)}, as that of an older version: move the folder away.")
         return complete

@@ -161,9 +161,9 @@ def make_plot(curves: Sequence[Curve], record: Mapping[str, Any], timed: bool = 
         curves = [_rescaled(curve, TIME_UNITS[unit]) for curve in curves]
         x_end, x_label = x_end / TIME_UNITS[unit], f"wall time of training, {unit}"
     random = next((curve.random for curve in curves if curve.random is not None), None)
-    values = [line[:, 1] for curve in curves for line in curve.lines.values()]
-    values += [np.array(curve.evaluations) for curve in curves] + ([np.array([random])] if random is not None else [])
-    low, high = float(min(map(np.min, values))), float(max(map(np.max, values)))
+    values = [values for curve in curves for values in _drawn(curve, curves)]
+    values += [np.array([random])] if random is not None else []
+    low, high = (float(find(np.concatenate(values))) for find in (np.min, np.max))
     on_scale = [
         curve.published is not None
         and (high - low) >= MIN_SHARE * (max(high, curve.published) - min(low, curve.published))
@@ -261,7 +261,7 @@ def _plot_curve(axes: Axes, curve: Curve, plot: Plot) -> None:
     scales = {other.scale for other in plot.curves}
     label = f"{curve.agent}, {seeds}" + (f", {curve.scale} scale" if len(scales) > 1 else "")
     style = figures.curve_style(curve.index)
-    alone = len(plot.curves) == 1 or not len(curve.mean)
+    alone = _shows_seeds(curve, plot.curves)
     for seed, line in curve.lines.items():
         if alone:
             points = np.array(thin(line.tolist(), MAX_POINTS))
@@ -271,6 +271,18 @@ def _plot_curve(axes: Axes, curve: Curve, plot: Plot) -> None:
     if len(curve.mean):
         axes.fill_between(curve.mean[:, 0], *curve.band.T, color=style["color"], alpha=0.22, lw=0)
         axes.plot(*curve.mean.T, gid=f"mean {curve.agent}", label=label, lw=2.2, **style)
+
+
+def _shows_seeds(curve: Curve, curves: Sequence[Curve]) -> bool:
+    """Whether a figure of some curves has a line for each seed of one of them; beside others its mean stands alone."""
+    return len(curves) == 1 or not len(curve.mean)
+
+
+def _drawn(curve: Curve, curves: Sequence[Curve]) -> list[np.ndarray]:
+    """The values of a curve that a figure of some curves has to show, and its score."""
+    if _shows_seeds(curve, curves):
+        return [*(line[:, 1] for line in curve.lines.values()), curve.band.ravel(), np.array(curve.evaluations)]
+    return [curve.band.ravel(), curve.mean[:, 1], np.array([np.mean(curve.evaluations)])]
 
 
 def _plot_published(axes: Axes, curve: Curve, plot: Plot, on_scale: bool) -> None:

@@ -26,13 +26,16 @@ def write_manifest(path: Path) -> None:
 
 def find_damage(path: Path) -> str | None:
     """Returns what is wrong with the checkpoint in a folder, or None where it is whole."""
+    name = MANIFEST
     try:
-        manifest = json.loads((path / MANIFEST).read_text())
+        manifest = dict(json.loads((path / MANIFEST).read_text()))
         for name, expected in manifest.items():
             if _fingerprint(path / name) != expected:
                 return f"{name} was changed or cut short"
-    except (OSError, ValueError) as error:
-        return reason(error)
+    except OSError as error:
+        return f"{name} cannot be read ({reason(error)})"
+    except (TypeError, ValueError):
+        return f"{MANIFEST} was changed or cut short"
     return None
 
 

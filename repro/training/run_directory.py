@@ -214,10 +214,28 @@ def read_settings(path: Path) -> dict[str, Any]:
         RunDirectoryError: the folder holds no run.
     """
     try:
-        return json.loads((path / "config.json").read_text())
+        settings = json.loads((path / "config.json").read_text())
+        if not isinstance(settings, dict) or not {"seed", "config"} <= settings.keys():
+            raise ValueError("there is no seed or no config")
+        return settings
     except (OSError, ValueError) as error:
         what = "holds no readable run (no valid config.json)" if path.exists() else "does not exist"
         raise RunDirectoryError(f"{path} {what}.") from error
+
+
+def read_complete(path: Path) -> dict[str, Any]:
+    """Returns the `complete.json` of the run in a folder, which is at its end.
+
+    Raises:
+        RunDirectoryError: it is no JSON, as after a disk failed.
+    """
+    complete_json = path / "complete.json"
+    try:
+        return dict(json.loads(complete_json.read_text()))
+    except (OSError, TypeError, ValueError) as error:
+        raise RunDirectoryError(
+            f"{complete_json} was changed or cut short; remove it, and the run goes on from its last checkpoint."
+        ) from error
 
 
 def write_json(path: Path, value: Any, indent: int | None = 1) -> None:

@@ -45,7 +45,7 @@ def test_every_step_is_shown_and_the_last_state_too(tmp_path, name):
     assert abs(recording.score) == 1
     assert (len(pictures), fps) == (steps + 1, 10)
     assert recording.shown_seconds == recording.seconds
-    assert recording.extent == f"an episode of {recording.seconds:.0f} seconds"
+    assert recording.extent == f"an episode of {recording.seconds:.2g} seconds"
     assert pictures[0].shape == (320, 160, 3)  # 32 pixels for each
     assert np.all(np.diff([picture.mean() for picture in pictures]) > 10)  # the ball falls
 
@@ -82,7 +82,12 @@ def test_a_long_game_is_cut_and_played_to_its_end(tmp_path, monkeypatch):
     assert (len(pictures), recording.shown_seconds) == (2, 1.0)
     assert recording.seconds > 2
     assert abs(recording.score) == 1
-    assert recording.extent == f"the first 1 of the {recording.seconds:.0f} seconds of an episode"
+    assert recording.extent == f"the first 1 of the {recording.seconds:.2g} seconds of an episode"
+
+
+def test_a_short_game_is_not_called_one_of_no_seconds():
+    assert video.Recording(17.0, 0.34, 0.34).extent == "an episode of 0.34 seconds"
+    assert video.Recording(17.0, 61.27, 30.0).extent == "the first 30 of the 61 seconds of an episode"
 
 
 def test_what_is_too_large_becomes_smaller(tmp_path, monkeypatch):

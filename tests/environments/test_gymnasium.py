@@ -653,6 +653,29 @@ def test_wrong_settings_and_arguments() -> None:
         make_own("WrongShape").reset()
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_is_an_error_of_the_environment(monkeypatch: pytest.MonkeyPatch, value: float) -> None:
+    """Unless the agent's own actions are not finite: then its loss says that it diverged."""
+
+    def with_step(task: str, obs: float, reward: float) -> GymnasiumEnvironment:
+        environment = make(task)
+        environment.reset()
+        shape = environment.single_observation_space.shape
+        step = np.full(shape, obs, np.float32), reward, False, False, {}
+        monkeypatch.setattr(environment._tasks[1], "step", lambda action: step)
+        return environment
+
+    with pytest.raises(ValueError, match=r"^Gymnasium: CartPole-v1 gave an observation that is NaN or infinite\.$"):
+        with_step("CartPole-v1", value, 1.0).step(np.zeros(2))
+    with pytest.raises(ValueError, match=r"^Gymnasium: CartPole-v1 gave a reward that is NaN or infinite\.$"):
+        with_step("CartPole-v1", 0.0, value).step(np.zeros(2))
+    assert np.isnan(with_step("Pendulum-v1", np.nan, np.nan).step(np.full((2, 1), np.nan))[1][1])
+    environment = make()
+    monkeypatch.setattr(environment._tasks[0], "reset", lambda **_: (np.full(4, value, np.float32), {}))
+    with pytest.raises(ValueError, match="gave an observation that is NaN or infinite"):
+        environment.reset()
+
+
 def test_emulators_print_no_banner(capfd: pytest.CaptureFixture[str]) -> None:
     assert make("ale_py:ALE/Pong-v5", num_envs=1).image
     assert capfd.readouterr() == ("", "")

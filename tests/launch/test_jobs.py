@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import paper_configs.impala
 from paper_configs.impala import gymnasium
 from repro.evidence.commands import Run
 from repro.launch import jobs
@@ -25,6 +26,23 @@ def test_a_configuration_with_the_name_of_another_is_refused(monkeypatch):
     renamed.experiment = "mine"
     monkeypatch.setitem(sys.modules, "paper_configs.impala.mine", SimpleNamespace(get_config=lambda scale: renamed))
     assert jobs.load_config("impala", "mine", "smoke").experiment == "mine"
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("    return scal", r"broken\.py, line 2: NameError: name 'scal' is not defined$"),
+        ("    return (", r"broken\.py, line 2: SyntaxError: '\(' was never closed$"),
+        ("    raise ValueError('no such scale')", "^no such scale$"),
+    ],
+)
+def test_an_edited_configuration_that_cannot_be_loaded_is_one_sentence(tmp_path, monkeypatch, body, message):
+    (tmp_path / "broken.py").write_text(f"def get_config(scale):\n{body}\n")
+    monkeypatch.setattr(jobs, "experiments", lambda paper: ["broken"])
+    monkeypatch.setattr(paper_configs.impala, "__path__", [str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "paper_configs.impala.broken", raising=False)
+    with pytest.raises(ValueError, match=message):
+        jobs.load_config("impala", "broken", "smoke")
 
 
 OWN = """

@@ -264,9 +264,24 @@ def test_unusable_input_is_one_sentence_and_code_2(tmp_path, arguments, words, r
 @pytest.mark.parametrize("argument", ["--out=/proc/none", "--markdown=/proc/none/results.md"])
 def test_a_report_that_cannot_be_written_is_one_sentence_and_code_1(tmp_path, argument, run):
     done = run("repro.report", argument, cwd=tmp_path)
-    path = argument.partition("=")[2]
     assert done.returncode == 1
-    assert done.stderr == f"repro.report: {path} could not be read or written (No such file or directory).\n"
+    assert done.stderr == "repro.report: /proc/none could not be read or written (No such file or directory).\n"
+
+
+def test_a_report_makes_folders_and_learns_of_a_file_in_their_place_before_it_reads_records(tmp_path):
+    code = (
+        "import runpy\nfrom repro.report import contents\n\n\ndef collect(*_, **__):\n"
+        "    raise PermissionError(13, 'Permission denied', 'results/video.json')\n\n\n"
+        "contents.collect = collect\nrunpy.run_module('repro.report', run_name='__main__', alter_sys=True)\n"
+    )
+    (tmp_path / "file").write_text("")
+    done = subprocess.run([sys.executable, "-c", code, f"--out={tmp_path / 'file'}"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.endswith(f": {tmp_path / 'file'} could not be read or written (File exists).\n")
+    files = [f"--markdown={tmp_path / 'docs/new/results.md'}", f"--picture=a/b/c={tmp_path / 'pictures/c.png'}"]
+    subprocess.run([sys.executable, "-c", code, f"--out={tmp_path / 'out'}", *files], capture_output=True, check=False)
+    assert (tmp_path / "docs/new").is_dir()
+    assert (tmp_path / "pictures").is_dir()
 
 
 def test_a_report_names_the_file_that_it_cannot_read(tmp_path):

@@ -1,5 +1,6 @@
 """Learning curves: what is prepared from records, and what stands in the figures."""
 
+import dataclasses
 import re
 import xml.etree.ElementTree
 
@@ -77,6 +78,16 @@ def test_lines_stay_inside_the_axes():
     assert (points.max(axis=0) <= (right, high)).all()
     assert points[-1, 0] == right
     assert len(points) <= curves.MAX_POINTS
+
+
+def test_a_seed_that_is_not_drawn_leaves_the_axes_to_what_is():
+    """Beside other agents the mean and its band stand for the seeds, one of which may lie far outside."""
+    made = [make_record(seed, final=10.0) for seed in range(1, 4)]
+    curve = curves.make_curve(made, None)
+    outlier = dataclasses.replace(curve, lines=curve.lines | {4: np.array([[0.0, -1000.0], [curve.end, 10.0]])})
+    own = curves.make_curve([make_record(1, agent="own")], None, index=1)
+    assert curves.make_plot([outlier, own], made[0]).y_range == curves.make_plot([curve, own], made[0]).y_range
+    assert curves.make_plot([outlier], made[0]).y_range[0] < -1000.0
 
 
 def test_published_number_far_away_is_named_and_not_plotted():

@@ -9,7 +9,7 @@ import resource
 import pytest
 
 from repro.training import run_directory
-from repro.training.manifest import write_manifest
+from repro.training.manifest import find_damage, write_manifest
 from repro.training.run_directory import RunDirectory, RunDirectoryError
 
 
@@ -152,3 +152,34 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
         run_directory.write_json(path, {"a": 2})
     assert json.loads(path.read_text()) == {"a": 1}
     assert [p.name for p in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_settings_without_a_config_or_a_seed_are_no_run(tmp_path):
+    for text in ("{}", '{"config": {}}', '{"seed": 1}', "[]", "{"):
+        (tmp_path / "config.json").write_text(text)
+        with pytest.raises(RunDirectoryError, match=r"holds no readable run \(no valid config\.json\)"):
+            run_directory.read_settings(tmp_path)
+
+
+def test_a_damaged_summary_is_named(tmp_path):
+    (tmp_path / "complete.json").write_text('{"seconds": 1.0}')
+    assert run_directory.read_complete(tmp_path) == {"seconds": 1.0}
+    for text in ("", '{"seconds": 1', "3"):
+        (tmp_path / "complete.json").write_text(text)
+        with pytest.raises(RunDirectoryError, match=r"complete\.json was changed or cut short; remove it"):
+            run_directory.read_complete(tmp_path)
+
+
+def test_a_broken_checkpoint_names_its_file(tmp_path):
+    (tmp_path / "weights").write_text("1")
+    write_manifest(tmp_path)
+    assert find_damage(tmp_path) is None
+    (tmp_path / "weights").write_text("2")
+    assert find_damage(tmp_path) == "weights was changed or cut short"
+    (tmp_path / "weights").unlink()
+    assert find_damage(tmp_path) == "weights cannot be read (No such file or directory)"
+    for text in ("{", "3"):
+        (tmp_path / "manifest.json").write_text(text)
+        assert find_damage(tmp_path) == "manifest.json was changed or cut short"
+    (tmp_path / "manifest.json").unlink()
+    assert find_damage(tmp_path) == "manifest.json cannot be read (No such file or directory)"
