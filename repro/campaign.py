@@ -55,7 +55,7 @@ def main(argv: list[str]) -> None:
     from repro.launch.gate import GateError
     from repro.launch.plan import load_stages, order
     from repro.launch.ray_runs import RayRuns
-    from repro.launch.selection import choose, parse_cores
+    from repro.launch.selection import check_choice, choose, parse_cores
 
     console = Console()
     folder = CampaignFolder(Path(RUNS_DIR.value) / "campaign")
@@ -73,7 +73,10 @@ def main(argv: list[str]) -> None:
             cores = list(range(cluster.connect(1)))
             _say(console, cluster.describe(len(cores)))
         with console.status("Reading the plan and its records"):
-            steps = list(order(load_stages(Path(PLAN.value))))
+            stages = load_stages(Path(PLAN.value))
+            every = [run for blocks in stages.values() for block in blocks for run in block.runs()]
+            check_choice(every, ONLY.value, SHARE.value)  # before their order, which takes many seconds
+            steps = list(order(stages))
             planned = _plan_runs(choose(steps, ONLY.value, SHARE.value), cluster, console)
         if DRY_RUN.value:
             _show_plan(steps, planned, folder, len(cores), console)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -183,4 +184,5 @@ def record_video(experiment: Experiment, run_dir: Path, seed: int, path: Path) -
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # environments outside Python remove their files
     cli.run(main)

@@ -527,6 +527,18 @@ def test_what_is_no_run_is_said_before_tensorflow_is_loaded(tmp_path):
     assert done.stdout == "2 False\n", done.stderr
 
 
+def test_an_evaluation_that_is_told_to_stop_cleans_up(tmp_path):
+    """Python does not, by its own handler, and ViZDoom's engines leave a folder and shared memory behind."""
+    code = (
+        "import atexit, os, runpy, signal\nfrom repro import cli\n"
+        "atexit.register(print, 'cleaned up')\n"
+        "cli.app.run = lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "runpy.run_module('repro.evaluate', run_name='__main__')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (cli.INTERRUPTED, "cleaned up\n", "")
+
+
 def test_evaluate_names_the_best_member_of_a_population(tmp_path):
     (tmp_path / "config.json").write_text('{"seed": 1, "config": {}}')
     (tmp_path / "lineage.json").write_text("{}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from repro import cli
 from repro.evidence.commands import Run
@@ -23,20 +23,30 @@ def choose(steps: Sequence[Step], only: Sequence[str], share: str) -> list[tuple
     Raises:
         ValueError: a word that means no run, no such share, or nothing is left.
     """
-    match = re.fullmatch(r"(\d+)/(\d+)", share)
-    if match is None or not 1 <= int(match[1]) <= int(match[2]):
-        raise ValueError(f"--share={share!r}: give k/n with k from 1 to n, such as 1/2.")
     every = [(run, step.block) for step in steps for run in step.runs]
-    known = sorted({word for run, _ in every for word in _words(run)})
-    for word in (word for text in only for word in text.split("/")):
-        if word not in known:
-            raise ValueError(f"--only: the plan has no {word!r}{cli.nearest(word, known)}")
+    check_choice([run for run, _ in every], only, share)
     wanted = [set(text.split("/")) for text in only]
-    mine = every[int(match[1]) - 1 :: int(match[2])]
+    k, n = map(int, share.split("/"))
+    mine = every[k - 1 :: n]
     chosen = [(run, block) for run, block in mine if not wanted or any(words <= _words(run) for words in wanted)]
     if not chosen:
         raise ValueError(f"--only={','.join(only)} and --share={share} leave no run of the plan.")
     return chosen
+
+
+def check_choice(runs: Iterable[Run], only: Sequence[str], share: str) -> None:
+    """Checks what `choose` is asked for, in any order of the plan's runs.
+
+    Raises:
+        ValueError: a word that means no run, or no such share.
+    """
+    match = re.fullmatch(r"(\d+)/(\d+)", share)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise ValueError(f"--share={share!r}: give k/n with k from 1 to n, such as 1/2.")
+    known = sorted({word for run in runs for word in _words(run)})
+    for word in (word for text in only for word in text.split("/")):
+        if word not in known:
+            raise ValueError(f"--only: the plan has no {word!r}{cli.nearest(word, known)}")
 
 
 def _words(run: Run) -> set[str]:

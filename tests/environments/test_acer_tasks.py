@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -542,6 +545,17 @@ def test_unknown_names_give_the_nearest(task: str, message: str) -> None:
     with pytest.raises(UnknownTaskError) as error:
         task_name(task)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["--help"], 0), ([], 2)])
+def test_the_pictures_need_a_folder_and_have_help(tmp_path: Path, arguments: list[str], code: int) -> None:
+    module = "repro.environments.acer_tasks.pictures"
+    path = {"PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))}
+    called = [sys.executable, "-m", module, *arguments]
+    done = subprocess.run(called, cwd=tmp_path, env=os.environ | path, capture_output=True, text=True)
+    assert (done.returncode, list(tmp_path.iterdir())) == (code, [])
+    assert f"usage: python -m {module}" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_names_and_wrong_settings() -> None:

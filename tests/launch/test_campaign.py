@@ -283,6 +283,24 @@ def test_pause_kill_and_restart_lose_no_run_and_a_failed_one_is_set_aside(tmp_pa
     assert "--only: the plan has no 'pongg'; did you mean 'pong'?" in wrong.stderr
 
 
+@pytest.mark.parametrize(
+    ("flag", "sentence"),
+    [
+        ("--only=pongg", "--only: the plan has no 'pongg'; did you mean 'pong'?\n"),
+        ("--share=4/3", "--share='4/3': give k/n with k from 1 to n, such as 1/2.\n"),
+    ],
+)
+def test_a_wrong_choice_is_said_before_the_plan_is_put_in_order(tmp_path, flag, sentence):
+    (tmp_path / "plan.py").write_text(SMOKE_PLAN)
+    code = (
+        "import runpy\nfrom repro.launch import plan\n\n\ndef order(stages):\n    raise AssertionError\n\n\n"
+        "plan.order = order\nrunpy.run_module('repro.campaign', run_name='__main__', alter_sys=True)\n"
+    )
+    flags = [*command(tmp_path)[3:], "--dry_run", flag]
+    done = subprocess.run([sys.executable, "-c", code, *flags], capture_output=True, text=True)
+    assert (done.returncode, done.stderr.partition(": ")[2]) == (2, sentence)
+
+
 ON_A_CLUSTER = """
 import sys
 from absl import flags

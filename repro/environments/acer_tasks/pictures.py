@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 
 import cv2
@@ -28,4 +28,6 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(prog="python -m repro.environments.acer_tasks.pictures", description=main.__doc__)
+    parser.add_argument("folder", type=Path, help="where the pictures are written, such as docs/acer_tasks")
+    main(parser.parse_args().folder)
