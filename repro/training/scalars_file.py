@@ -25,13 +25,14 @@ class ScalarsFile:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        # TensorBoard reads the files of a folder in the order of their names.
         name = f"events.out.tfevents.{time.time():.0f}.{socket.gethostname()}.{os.getpid()}.{uuid.uuid4().hex[:8]}"
         self._file = tf.io.TFRecordWriter(str(folder / name))
-        self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
+        self._write(Event(file_version="brain.Event:2"))
 
     def write(self, step: int, scalars: Mapping[str, float]) -> None:
         """Adds the scalars of a step; they are in the file when this returns."""
-        event = Event(wall_time=time.time(), step=step)
+        event = Event(step=step)
         for name, value in scalars.items():
             event.summary.MergeFrom(scalar_pb(name, value))
         self._write(event)
@@ -41,5 +42,6 @@ class ScalarsFile:
         self._file.close()
 
     def _write(self, event: Event) -> None:
+        event.wall_time = time.time()
         self._file.write(event.SerializeToString())
         self._file.flush()
