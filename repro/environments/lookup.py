@@ -6,6 +6,7 @@ Nothing here brings a simulator.
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 from collections.abc import Callable, Collection, Mapping
 
@@ -47,13 +48,17 @@ def match_task(
     Raises:
         UnknownTaskError: none of them has this name.
     """
-    known = {key(name): name for name in tasks}
-    wanted = key(task)
+    known, wanted = _by_key(tuple(tasks), key), key(task)
     if wanted in known:
         return known[wanted]
     otherwise = otherwise or f"there are {', '.join(tasks)}."
     hint = suggest_near(wanted, known, otherwise, max_near=max_near, cutoff=cutoff)
     raise UnknownTaskError(f"No {kind} is called {task!r}; {hint}")
+
+
+@functools.cache
+def _by_key(tasks: tuple[str, ...], key: Callable[[str], str]) -> Mapping[str, str]:
+    return {key(name): name for name in tasks}
 
 
 def suggest_near(wanted: str, known: Mapping[str, str], otherwise: str, *, max_near: int, cutoff: float) -> str:
