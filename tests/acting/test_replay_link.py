@@ -5,7 +5,6 @@ import os
 import socket
 import tempfile
 import threading
-import time
 
 import pytest
 
@@ -173,7 +172,8 @@ class FakeReplay:
 
     def __init__(self, faults=0):
         self.address, self.written, self.began, self._faults = "localhost:4321", 10, None, faults
-        self.is_slow, self._can_count = False, threading.Event()
+        self.saves, self.may_save, self._can_count = threading.Event(), threading.Event(), threading.Event()
+        self.may_save.set()
         self._can_count.set()
 
     @property
@@ -187,10 +187,10 @@ class FakeReplay:
 
     def save(self, folder):
         self.written += 1  # while it is saved
-        if self.is_slow:
-            self._can_count.clear()
-            time.sleep(1.0)
-            self._can_count.set()
+        self._can_count.clear()
+        self.saves.set()
+        self.may_save.wait(SECONDS)
+        self._can_count.set()
         if self._faults:
             self._faults -= 1
             raise OSError("No space left on device")
@@ -267,12 +267,16 @@ def test_a_process_gives_signs_of_life_while_it_saves(tmp_path, links, monkeypat
     with serving(there, replay, tmp_path, monkeypatch):
         here.send_files(None)
         receive(here, Kind.SERVES)
-        replay.is_slow = True
+        replay.may_save.clear()
         here.send(Message(Kind.SAVE))
-        signs = 0
-        while receive_any(here).kind == Kind.WRITTEN:
-            signs += 1
-        assert signs > 20  # in a second
+        assert replay.saves.wait(SECONDS)
+        while here._connection.poll():  # signs of before
+            here.receive()
+        for _ in range(3):
+            assert here._connection.poll(SECONDS / 2)
+            assert here.receive().kind == Kind.WRITTEN
+        replay.may_save.set()
+        assert receive_files(here, tmp_path / "to") == Message(Kind.END, 0)
         here.close()
 
 
