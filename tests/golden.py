@@ -20,7 +20,7 @@ import importlib
 import json
 import math
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,13 @@ ROUNDING = 1e-6
 TOLERANCE = 1e-3
 """Relative to a value and to the largest of its series. Two threads in place of one change at most 0.006 of it, XLA in
 place of the graph 0.1, but for ACER's dueling samples, which have other random numbers there."""
+
+OF_LOGARITHMS = {"kl": 1e-6}
+"""Absolute tolerance of means of differences between logarithms near 1, which rounding of float32 alone may make."""
+
+FIRST_IS_ROUNDING = {"stac.pixels_stac": ("weights_moved",)}
+"""Series whose first value is left out. Of a batch that is on-policy the gradient of STAC's alpha is rounding, of which
+Adam makes a whole step unless it is 0."""
 
 Series = Mapping[str, Sequence[float]]
 """What is logged by name, a number for each update."""
@@ -491,21 +498,28 @@ def _displacement(trackable: Any) -> Callable[[], float]:
     return moved
 
 
-def differences(values: Series, golden_values: Series) -> list[str]:
-    """The names of series that are not the golden ones."""
+def differences(values: Series, golden_values: Series, first_is_rounding: Collection[str] = ()) -> list[str]:
+    """The names of series that are not the golden ones; of some the first value does not count."""
     if set(values) != set(golden_values):
         return sorted(set(values) ^ set(golden_values))
-    return [
-        name
-        for name, series in golden_values.items()
-        if len(values[name]) != len(series)
-        or not np.allclose(values[name], series, TOLERANCE, TOLERANCE * np.abs(series).max() + 1e-9, equal_nan=True)
-    ]
+    found = []
+    for name, series in golden_values.items():
+        start = int(name in first_is_rounding)
+        tolerance = _absolute_tolerance(name, series)
+        if len(values[name]) != len(series) or not np.allclose(
+            values[name][start:], series[start:], TOLERANCE, tolerance, equal_nan=True
+        ):
+            found.append(name)
+    return found
+
+
+def _absolute_tolerance(name: str, series: Sequence[float]) -> float:
+    return TOLERANCE * np.abs(series).max() + OF_LOGARITHMS.get(name, 1e-9)
 
 
 def sentence(name: str, values: Series, golden_values: Series) -> str | None:
     """What is to be done about values that differ; None where none does."""
-    found = differences(values, golden_values)
+    found = differences(values, golden_values, FIRST_IS_ROUNDING.get(name, ()))
     if not found:
         return None
     return (

@@ -44,6 +44,16 @@ def test_the_sentence_names_the_agent_and_the_command():
     assert differences({}, values) == sorted(values)
 
 
+def test_what_is_rounding_alone_does_not_count():
+    """It depends on the processor: AVX-512 or AVX2."""
+    values = {"kl": [2e-8, -1e-8], "weights_moved": [0.5, 0.6]}
+    assert differences({**values, "kl": [-3e-8, 5e-8]}, values) == []
+    assert differences({**values, "kl": [2e-6, -1e-8]}, values) == ["kl"]
+    for moved, found in (([0.4, 0.6], []), ([0.5, 0.7], ["weights_moved"])):
+        assert differences({**values, "weights_moved": moved}, values, ["weights_moved"]) == found
+    assert differences({**values, "weights_moved": [0.4, 0.6]}, values) == ["weights_moved"]
+
+
 def test_the_other_sign_of_the_entropy_bonus_changes_them(monkeypatch):
     case = golden.CASES["impala.shallow"]
     assert case.config().loss.entropy_cost == 0.01
