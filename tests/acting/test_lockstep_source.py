@@ -114,7 +114,7 @@ def test_a_replaced_actor_leaves_the_games_that_it_had_finished(tmp_path, monkey
     awake = threading.Event()
     counted = note_counted(monkeypatch)
     ended = note_ended(monkeypatch, 18, (lambda: awake.wait(SECONDS)) if hangs else raise_error)
-    loop, _, _ = make_loop(tmp_path, updates=4, lag=0, silent_seconds=2.0 if hangs else 1e9, **ALONE)
+    loop, _, _ = make_loop(tmp_path, updates=4, lag=0, silent_seconds=6.0 if hangs else 1e9, **ALONE)
     games = [update.games for update in loop]
     assert loop.actor_restarts == 1
     loop.close()
