@@ -50,8 +50,8 @@ VARIANTS = [
     ),
     Variant(
         "answerable: a place is one comparison",
-        ANSWERABLE,
-        '(1 if claim.joined_by == "all" else len(others))',
+        "repro/evidence/claim_kinds.py",
+        '(1 if self.joined_by == "all" else others)',
         "1",
         f"{TEST_ANSWERABLE}::test_a_place_and_that_one_of_several_is_ahead_need_runs_for_every_comparison",
     ),
