@@ -224,7 +224,7 @@ class GymnasiumEnvironment(SteppedEnvironment):
         return found
 
     def _check_finite(self, name: str, values: np.ndarray) -> None:
-        if not np.isfinite(values).all():
+        if np.issubdtype(values.dtype, np.floating) and not np.isfinite(values).all():  # whole numbers are finite
             raise ValueError(f"{KIND}: {self.config.label} gave {name} that is NaN or infinite.")
 
     def _episode_seed(self, row: int) -> int:

@@ -2,7 +2,6 @@
 
 import pathlib
 import re
-from collections.abc import Iterable
 
 from absl import flags
 
@@ -30,7 +29,10 @@ def main(argv: list[str]) -> None:
     if None in pictures:
         cli.fail("--picture needs PAPER/EXPERIMENT/TASK=FILE, as impala/atari_shallow/breakout=docs/breakout.png.")
     try:
-        _make_folders([out, *(pathlib.Path(file).parent for file in _files(values.markdown, pictures))])
+        files = [values.markdown] if values.markdown else []
+        files += [picture[4] for picture in filter(None, pictures)]
+        for folder in (out, *(pathlib.Path(file).parent for file in files)):
+            folder.mkdir(parents=True, exist_ok=True)  # before work of many seconds, which would be lost without it
         contents = collect(results_dir, players_dir=COMMITTED)
         for picture in filter(None, pictures):
             _check_names(contents, *picture.groups()[:3])
@@ -51,21 +53,6 @@ def main(argv: list[str]) -> None:
     except OSError as error:
         cli.fail(f"{cli.describe_file_error(error, out)}.", code=1)
     print(f"Page: {path}")
-
-
-def _files(markdown: str | None, pictures: Iterable[re.Match[str] | None]) -> list[str]:
-    """The files that are written beside the page."""
-    return [*([markdown] if markdown else []), *(picture[4] for picture in pictures if picture)]
-
-
-def _make_folders(folders: Iterable[pathlib.Path]) -> None:
-    """Makes folders that are missing, before the work of many seconds that would be lost without them.
-
-    Raises:
-        OSError: one cannot be made, or is a file.
-    """
-    for folder in folders:
-        folder.mkdir(parents=True, exist_ok=True)
 
 
 def _check_names(contents: Contents, paper: str, experiment: str, task: str) -> None:
