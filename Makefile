@@ -16,7 +16,7 @@ GIVEN     := $(foreach word,$(MAKEOVERRIDES),$(if $(findstring =,$(word)),$(firs
 UNKNOWN   := $(filter-out $(VARIABLES),$(GIVEN))
 $(if $(UNKNOWN),$(error no variable $(UNKNOWN): choose of $(VARIABLES)))
 
-.PHONY: help setup smoke dmlab vizdoom campaign campaign-plan test lint types check regression regression-bands report serve benchmark benchmark-peer mutations mutations-fast kill-test soak check-all docs docs-serve clean $(PAPERS:%=reproduce-%)
+.PHONY: help setup smoke dmlab vizdoom campaign campaign-plan test test-slow lint types check regression regression-fast regression-bands report serve benchmark benchmark-peer mutations mutations-fast kill-test soak check-all docs docs-serve clean $(PAPERS:%=reproduce-%)
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##|^\$$.*reproduce-%:.*##' $(MAKEFILE_LIST) | sed -E 's/^\$$.*reproduce-%:/reproduce-<paper>:/; s/:.*## /\t/' | expand -t 20
@@ -67,8 +67,11 @@ campaign-plan: setup  ## its runs, core-hours and the rows that they answer, and
 	$(BIN)/python -m repro.campaign --dry_run
 
 # Many tests wait for other processes, so that two cores carry four workers.
-test: setup  ## unit and numerical tests
-	$(BIN)/python -m pytest --numprocesses=4 --dist=worksteal
+test: setup  ## unit and numerical tests but the slow ones
+	$(BIN)/python -m pytest --numprocesses=4 --dist=worksteal -m "not slow" --durations=10
+
+test-slow: setup  ## the others: learning, whole runs again to the bit, kills, several machines; about as long
+	$(BIN)/python -m pytest --numprocesses=4 --dist=worksteal -m slow
 
 lint: setup  ## style
 	$(BIN)/ruff check
@@ -82,6 +85,9 @@ check: setup  ## committed results against published numbers
 
 regression: setup  ## short trainings with the present code, each judged by the bands of a dozen seeds, some minutes
 	$(BIN)/python -m repro.regression
+
+regression-fast: setup  ## those of them that find what no other finds
+	$(BIN)/python -m repro.regression --fast
 
 regression-bands: setup  ## the values that those bands are made of, for the runs whose settings changed, about an hour
 	$(BIN)/python -m repro.regression --make_bands
@@ -130,7 +136,7 @@ docs: setup  ## the documentation site, in site/
 docs-serve: setup  ## the same on http://127.0.0.1:8000, rebuilt when a file changes
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
-check-all: lint types test check regression  ## what continuous integration runs, but for smoke reproductions, mutations and the soak test
+check-all: lint types test test-slow check regression  ## all tests; continuous integration leaves the slow ones out
 
 clean:  ## remove .venv, site, report, and all runs with their checkpoints; results/ and build/ stay
 	rm -rf .venv runs report site

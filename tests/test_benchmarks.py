@@ -292,6 +292,7 @@ def test_updates_of_stac_are_compared_within_a_turn(monkeypatch):
     assert re.fullmatch(r"x [\d.]+ \([\d.]+ to [\d.]+\), paper 1\.014", lines["run time, stac / impala"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("config", "measure"),
     [
@@ -323,6 +324,7 @@ def test_actors_have_environments_as_in_a_training_and_all_are_closed(monkeypatc
     assert set(map(id, closed)) == set(map(id, opened))
 
 
+@pytest.mark.slow
 def test_an_adoption_through_the_disk_is_measured_beside_the_time_between_comparisons(monkeypatch):
     adopted, adopt = [], Trainer.adopt
     monkeypatch.setattr(population.devices, "configure_threads", lambda **arguments: 1)
@@ -373,6 +375,7 @@ def test_a_level_of_deepmind_lab_is_measured_at_desk_scale(monkeypatch, tmp_path
         impala_dmlab.measure(5.0, 2, atari_shallow.get_config("desk"))
 
 
+@pytest.mark.slow
 def test_what_is_not_built_is_one_sentence(tmp_path):
     command = [sys.executable, "-m", "repro.benchmark", "--what=impala_dmlab"]
     environment = {**os.environ, "REPRO_DMLAB": str(tmp_path)}
@@ -448,6 +451,7 @@ def test_rates_of_a_replay_are_compared_by_size_and_by_kind(monkeypatch):
     assert found["ratios"]["sampled, desk: Reverb in its own process over memory"] == 0.75
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", replay.KINDS)
 def test_a_replay_is_full_when_it_is_measured(monkeypatch, kind):
     experiment = replay.R2d2Experiment(resolve(replay.r2d2.get_config("smoke")))

@@ -629,6 +629,7 @@ def test_stop_resume_evaluate_export(tmp_path):
     assert (named.returncode, "must end in .webm or .mp4" in named.stderr) == (2, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_reproduce_stops_and_its_run_is_saved(tmp_path, number):
     folders = [f"--runs_dir={tmp_path}", f"--results_dir={tmp_path / 'records'}"]

@@ -46,6 +46,7 @@ def test_a_run_goes_on_after_an_error_of_its_environment(run):
     assert run.totals["actor_restarts"] == 1
 
 
+@pytest.mark.slow
 def test_an_environment_that_always_fails_and_one_that_hangs(commanded_run):
     """The run is saved and ends; it goes on with another checkpoint interval, hangs, and is saved again."""
     run = commanded_run
@@ -77,6 +78,7 @@ def test_an_environment_that_always_fails_and_one_that_hangs(commanded_run):
     assert read_settings(run.run_dir)["config"]["runtime"]["checkpoint_seconds"] == 90000
 
 
+@pytest.mark.slow
 def test_a_hung_environment_in_lockstep_is_replaced_and_a_signal_still_ends_the_run(commanded_run):
     run = commanded_run
     process = run.start(LONG, RARELY, "--config.runtime.schedule=lockstep", "--config.runtime.silent_seconds=8")
@@ -91,6 +93,7 @@ def test_a_hung_environment_in_lockstep_is_replaced_and_a_signal_still_ends_the_
     assert run.saved_updates >= read_progress(run.progress)[-1]["updates"]
 
 
+@pytest.mark.slow
 def test_a_learner_that_is_killed_costs_what_came_after_the_last_checkpoint(commanded_run):
     """All learners start again, the chief in its process; a signal to it ends them, and their actors."""
     run = commanded_run

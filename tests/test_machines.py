@@ -10,6 +10,7 @@ from tests.support.network import machines, refusal
 REFUSAL = refusal()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
 @pytest.mark.parametrize(
     ("name", "last"),

@@ -203,6 +203,7 @@ def test_blocks_that_each_call_keeps_are_counted_and_those_of_a_single_call_are_
     assert blocks_kept(lambda number: kept.extend(object() for _ in range(5_000)) if number == 1_500 else None) < 0.05
 
 
+@pytest.mark.slow
 def test_an_eager_tensor_leaves_nothing_behind():
     one = tf.constant(1.0)
     add = tf.function(lambda x: (x + one, x - one), autograph=False)
@@ -221,6 +222,7 @@ def test_a_tensor_still_takes_attributes_that_are_its_own():
     assert float(first + second) == 2.0
 
 
+@pytest.mark.slow
 def test_numbers_that_change_with_each_update_are_not_kept():
     epsilon = LinearEpsilon(1.0, 0.1, 10_000, begin=0)
     assert blocks_kept(lambda number: epsilon.set_frames(max(number, 0))) < 0.5

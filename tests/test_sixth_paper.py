@@ -36,6 +36,7 @@ def run(tree, *command):
     return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=600, check=False)
 
 
+@pytest.mark.slow
 def test_a_toy_paper_runs_from_training_to_the_page(tree):
     flags = ("--paper=toy", "--agent=slow,fast", "--results_dir=results")
     done = run(tree, sys.executable, "-m", "repro.reproduce", *flags)

@@ -86,6 +86,7 @@ def test_a_leak_in_steps_is_found():
     assert list(find_growth(samples(memory=900.0 + 20.0 * np.floor(SECONDS / 200.0)))) == ["memory"]
 
 
+@pytest.mark.slow
 def test_a_planted_leak_is_found_in_a_run(tmp_path, monkeypatch):
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", str(Path.cwd()))

@@ -2,8 +2,9 @@
 
 import collections
 import functools
+import itertools
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import ml_collections
@@ -33,6 +34,7 @@ def shares(
     runs: Iterable[Run],
     published_dir: pathlib.Path = published.PUBLISHED_DIR,
     configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
+    of: Collection[tuple[str, str]] | None = None,
 ) -> dict[RowKey, float]:
     """Returns the part of its protocol with which runs can answer a row, in (0, 1], for each row that they can answer.
 
@@ -44,6 +46,7 @@ def shares(
     Args:
         runs: with canonical names of tasks, or the name of a set that is learned together; each once.
         published_dir, configs_dir: published numbers, and the configs, whose budgets count.
+        of: experiments and agents; rows that are about none of them, or compare with none, are left out. None: all.
     """
     held: dict[Key, list[dict[str, Any]]] = collections.defaultdict(list)
     for run, seeds in collections.Counter(run._replace(seed=1) for run in runs).items():
@@ -60,11 +63,24 @@ def shares(
 
     for paper in sorted({paper for paper, _, _ in agents} & set(known)):
         for place, printed in enumerate(published.load(paper, published_dir).rows):
-            if (paper, printed.experiment, printed.agent) in agents and printed.cannot_run is None:
+            if (paper, printed.experiment, printed.agent) not in agents or printed.cannot_run is not None:
+                continue
+            if of is None or not _names(paper, place, published_dir).isdisjoint(of):
                 share = _share(printed, held, differences, published_dir, configs_dir)
                 if share > 0:
                     found[paper, place] = share
     return found
+
+
+@functools.cache
+def _names(paper: str, place: int, published_dir: pathlib.Path) -> frozenset[tuple[str, str]]:
+    """Experiments and agents that a row is about or compares with."""
+    printed = published.load(paper, published_dir).rows[place]
+    opponents: Sequence[Sequence[str]] = ()
+    if printed.claim is not None:
+        opponents = claims.find_opponents(printed, claim_kinds.find_claim(printed))[1]
+    names = {str(printed.agent), *itertools.chain.from_iterable(opponents)}
+    return frozenset(comparisons.experiment_and_agent(printed, name) for name in names)
 
 
 @functools.cache

@@ -121,7 +121,8 @@ def order(stages: Stages) -> Iterator[Step]:
         while left:
             for block in left.keys() - afters.keys():
                 of_paper = [run for run in dict.fromkeys([*planned, *left[block]]) if run.paper == block.paper]
-                afters[block] = answerable.shares(of_paper)
+                of = {(run.experiment, run.agent) for run in left[block]}
+                afters[block] = answerable.shares(of_paper, of=of)  # those of other rows stay as they are
             gains = {block: _sum(before | afters[block]) - _sum(before) for block in left}
             hours = {block: len(runs) * block.core_hours for block, runs in left.items()}
             best = max(left, key=lambda block: gains[block] / hours[block])

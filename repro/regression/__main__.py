@@ -12,11 +12,12 @@ from absl import flags
 from repro import cli
 from repro.regression import reference_values
 from repro.regression.bands import Band
-from repro.regression.reference_runs import RUNS, ReferenceRun
+from repro.regression.reference_runs import RUNS, SPARE, ReferenceRun
 from repro.regression.reference_values import ReferenceValues
 from repro.regression.trainings import DeadProcessError, RunResult, Training, judge_tries, train_all
 
 ONLY = flags.DEFINE_list("only", [], "Reference runs, or words of their names such as acer; all if not given.")
+FAST = flags.DEFINE_bool("fast", False, "Leave out the runs that find no mistake that the others do not find.")
 JOBS = flags.DEFINE_integer("jobs", 2, "Trainings side by side.", 1)
 JSON = cli.define_json()
 MAKE_BANDS = flags.DEFINE_bool("make_bands", False, "Train the seeds that bands are made from, where they are missing.")
@@ -30,7 +31,9 @@ FIRST_BAND_SEED, FIRST_SEED = 1, 1_001
 def main(argv: list[str]) -> None:
     del argv
     cli.quiet()
-    runs = _chosen(ONLY.value)
+    runs = [run for run in _chosen(ONLY.value) if not (FAST.value and run.name in SPARE)]
+    if not runs:
+        cli.fail(f"--fast leaves out all of --only={','.join(ONLY.value)}.")
     if (AGAIN.value or SEEDS.present) and not MAKE_BANDS.value:
         cli.fail("--again and --seeds are of --make_bands.")
     try:

@@ -263,3 +263,16 @@ RUNS = (
     ),
 )
 """In the order of the papers."""
+
+SPARE = frozenset(
+    {
+        "impala_cartpole",
+        "impala_breakout",
+        "continuous_a3c",
+        "dqn_space_invaders",
+        "r2d2_n_step_5",
+        "r2d2_retrace",
+        "stac_catch",
+    }
+)
+"""Those that find no wrong variant of the code, of the tests' list, that none of the others finds."""

@@ -60,6 +60,7 @@ def ends(groups):
     return reward[over == LAST].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [{}, UNEVEN], ids=["even", "uneven"])
 @pytest.mark.parametrize("lag", [0, 1, 2])
 def test_games_count_in_the_order_of_actors_once_their_round_is_learned_from(tmp_path, monkeypatch, lag, sizes):
@@ -95,6 +96,7 @@ def test_games_count_in_the_order_of_actors_once_their_round_is_learned_from(tmp
     assert games == [sum(map(len, by_actor[: actors * n])) for n in rounds]
 
 
+@pytest.mark.slow
 def test_the_log_is_the_same_however_often_the_run_is_saved(tmp_path):
     """Which lets all actors finish the round that they are at."""
     logs = []
@@ -123,6 +125,7 @@ def test_a_replaced_actor_leaves_the_games_that_it_had_finished(tmp_path, monkey
     awake.set()
 
 
+@pytest.mark.slow
 def test_games_of_an_unroll_that_was_lost_at_a_stop_count_after_it(tmp_path, monkeypatch):
     """The second unroll is under way when the run is saved, and its actor hangs after steps 11 and 17."""
     monkeypatch.setattr("repro.acting.lockstep_source.CLOSE_SECONDS", 0.5)
@@ -146,6 +149,7 @@ def test_games_of_an_unroll_that_was_lost_at_a_stop_count_after_it(tmp_path, mon
     awake.set()
 
 
+@pytest.mark.slow
 def test_games_of_a_round_that_waits_are_saved_with_it(tmp_path):
     loop, episodes, _ = make_loop(tmp_path, updates=9, lag=2)
     next(iter(loop))

@@ -315,6 +315,7 @@ def test_actor_ends_after_several_failed_looks_in_a_row(monkeypatch):
     assert list(answers) == []
 
 
+@pytest.mark.slow
 def test_actor_whose_server_is_gone_before_it_asks_ends():
     """Reverb's calls wait for a server that will not come."""
     code = "\n".join(

@@ -40,6 +40,7 @@ def test_batched_a2c_learns_at_the_weights_that_acted(tmp_path):
         assert [update.lag for update in updates] == [0.0] * 5
 
 
+@pytest.mark.slow
 def test_published_sizes_of_batched_a2c_split_into_batches(tmp_path):
     """48 unrolls a round, batches of 32: 16 wait for the next round and are one update old then."""
     for name, num_actors, envs in (("steps", 1, 48), ("unrolls", 48, 1)):
@@ -83,6 +84,7 @@ def test_every_unroll_is_learned_from_once_and_in_order(tmp_path, monkeypatch):
     assert len(ends) == 18
 
 
+@pytest.mark.slow
 def test_a3c_applies_the_gradient_at_a_worker_s_weights_to_the_present_ones(tmp_path):
     """Against a replica of the agent that is set to the worker's weights for each gradient."""
     loop, _, agent = make_loop(
@@ -110,6 +112,7 @@ def test_a3c_applies_the_gradient_at_a_worker_s_weights_to_the_present_ones(tmp_
     assert moved > 0.01
 
 
+@pytest.mark.slow
 def test_a_worker_of_a3c_goes_on_from_weights_that_know_its_last_unroll(tmp_path):
     """32 of them, the published number."""
     loop, _, _ = make_loop(
@@ -123,6 +126,7 @@ def test_a_worker_of_a3c_goes_on_from_weights_that_know_its_last_unroll(tmp_path
     assert len(last) == 32
 
 
+@pytest.mark.slow
 def test_a_run_with_dynamic_batching_has_the_versions_of_its_schedule(tmp_path):
     loop, episodes, _ = make_loop(
         tmp_path / "a2c", updates=4, lag=0, num_actors=4, envs_per_actor=2, batch_size=8, dynamic_batching=True
@@ -137,6 +141,7 @@ def test_a_run_with_dynamic_batching_has_the_versions_of_its_schedule(tmp_path):
     assert int(agent.train_step_counter) == 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dynamic_batching", [False, True])
 def test_at_the_weights_that_acted_every_importance_weight_is_1(tmp_path, dynamic_batching):
     loop, _, agent = make_loop(

@@ -258,10 +258,10 @@ def raise_error():
     "settings",
     [
         {"schedule": "async"},
-        {"schedule": "lockstep"},
-        {"schedule": "a3c", "envs_per_actor": 8, "batch_size": 8},
-        {"schedule": "async", "dynamic_batching": True},
         {"schedule": "lockstep", "dynamic_batching": True},
+        pytest.param({"schedule": "lockstep"}, marks=pytest.mark.slow),
+        pytest.param({"schedule": "a3c", "envs_per_actor": 8, "batch_size": 8}, marks=pytest.mark.slow),
+        pytest.param({"schedule": "async", "dynamic_batching": True}, marks=pytest.mark.slow),
     ],
     ids=lambda settings: " and ".join(map(str, settings.values())),
 )
@@ -290,6 +290,7 @@ def test_a_run_without_failures_names_none(tmp_path):
     assert "actor_restarts" not in loop.summary()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lag", [0, 1])
 def test_in_lockstep_an_unroll_is_played_again_under_its_own_weights(tmp_path, monkeypatch, lag):
     """All versions of a round are the same, although the learner may have published others meanwhile."""
@@ -301,6 +302,7 @@ def test_in_lockstep_an_unroll_is_played_again_under_its_own_weights(tmp_path, m
     assert lags == [0, 1] + 5 * [2 * lag, 2 * lag + 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", ["async", "lockstep", "a3c"])
 def test_a_run_goes_on_while_a_thread_hangs(tmp_path, monkeypatch, schedule):
     """At its end all environments are closed but the one that the thread is in, which is closed when it wakes up."""
@@ -328,6 +330,7 @@ def test_a_run_goes_on_while_a_thread_hangs(tmp_path, monkeypatch, schedule):
     assert "no unroll for 6 seconds" in said[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", ["async", "lockstep"])
 def test_after_repeated_failure_the_run_is_saved_and_goes_on_later(tmp_path, monkeypatch, schedule):
     fail_at(monkeypatch, set(range(200, 10**4)), raise_error)
@@ -348,6 +351,7 @@ def test_after_repeated_failure_the_run_is_saved_and_goes_on_later(tmp_path, mon
     assert int(resumed_agent.train_step_counter) == 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", ["async", "lockstep"])
 def test_a_wait_for_a_hung_actor_is_interrupted_and_saved(tmp_path, monkeypatch, schedule):
     monkeypatch.setattr("repro.acting.lockstep_source.PATIENCE_SECONDS", 0.5)
@@ -376,6 +380,7 @@ def test_a_wait_for_a_hung_actor_is_interrupted_and_saved(tmp_path, monkeypatch,
     resumed.close()
 
 
+@pytest.mark.slow
 def test_in_lockstep_what_was_played_is_kept_where_an_actor_cannot_finish(tmp_path, monkeypatch):
     """With lag 2 the third round fails: of the first a batch was learned from, its last unroll and the second wait."""
     settings = {"updates": 100, "num_actors": 3, "batch_size": 16, "lag": 2}

@@ -54,6 +54,7 @@ def test_many_publishers_are_nothing_that_tensorflow_warns_of(caplog, monkeypatc
     assert "retracing" not in caplog.text
 
 
+@pytest.mark.slow
 def test_old_weights_are_to_the_bit_what_old_batches_are_also_after_a_stop(tmp_path):
     """Lag 4 in lockstep: batches that wait for three rounds more, or weights that are three updates older."""
     settings = {"updates": 12, "num_actors": 1, "envs_per_actor": 8}

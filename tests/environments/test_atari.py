@@ -200,6 +200,7 @@ def noops_of(environment: AtariEnvironment, games: int) -> np.ndarray:
     return np.stack(frames)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fire", [0, 1])
 def test_noops_are_uniform_from_one(fire: int) -> None:
     noops = noops_of(make(2, noop_max=3, max_frames=1, fire_on_reset=bool(fire)), 90) - fire

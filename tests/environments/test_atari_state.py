@@ -38,12 +38,14 @@ def through_a_file(state: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "overrides",
     [
-        pytest.param({}, id="plain"),
-        pytest.param({"last_action_and_reward": True, "noop_max": 1}, id="last_action_and_refused_starts"),
-        pytest.param({"sticky_probability": 0.25, "noop_max": 2}, id="sticky"),
+        pytest.param({}, id="plain", marks=pytest.mark.slow),
+        pytest.param(
+            {"last_action_and_reward": True, "noop_max": 1}, id="last_action_and_refused_starts", marks=pytest.mark.slow
+        ),
+        pytest.param({"sticky_probability": 0.25, "noop_max": 2}, id="sticky", marks=pytest.mark.slow),
         pytest.param({"sticky_probability": 0.25, "max_frames": 90}, id="sticky_time_limit"),
         pytest.param({"task": "ice_hockey", "max_frames": 90}, id="keeps_memory_time_limit"),
-        pytest.param({"max_frames": 90, "time_limit_is_terminal": False}, id="time_limit"),
+        pytest.param({"max_frames": 90, "time_limit_is_terminal": False}, id="time_limit", marks=pytest.mark.slow),
     ],
 )
 def test_restored_games_go_on_exactly(overrides: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

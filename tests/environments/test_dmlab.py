@@ -573,6 +573,7 @@ def begun(monkeypatch):
     return seeds
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_repeats_no_episode(tmp_path, begun):
     config = dmlab_table2.get_config("smoke")
     config.env.update({"task": "lt_chasm", "level_set": 3, "level_cache": "", "stagger_steps": 2})
@@ -600,6 +601,7 @@ def episodes_of(batch):
     return list(zip(mixers_of(first), seeds_of(first), strict=True))
 
 
+@pytest.mark.slow
 def test_an_actor_in_a_process_that_is_started_again_repeats_no_episode(tmp_path):
     config = dmlab_table2.get_config("smoke")
     config.env.update({"task": "lt_chasm", "level_set": 3, "level_cache": "", "stagger_steps": 0})
@@ -643,6 +645,7 @@ def _r2d2():
     return config
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make_config", [_acer, _r2d2])
 def test_actors_of_other_agents_take_turns_in_a_level_set_as_well(tmp_path, begun, make_config):
     config = make_config()
@@ -655,6 +658,7 @@ def test_actors_of_other_agents_take_turns_in_a_level_set_as_well(tmp_path, begu
     assert len(begun) == len(set(begun))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("agent", "task", "instruction_length"),
     [("vtrace", "lt_chasm", 0), ("vtrace_deep", "language_execute_random_task", 8)],
@@ -724,6 +728,7 @@ def play_levels(*arguments):
     return subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=600)
 
 
+@pytest.mark.slow
 def test_levels_are_played_until_all_is_reached(tmp_path):
     done = play_levels("--steps=2", "--episodes=1", f"--level_cache={tmp_path}", f"--json={tmp_path / 'out.json'}")
     assert (done.returncode, done.stderr) == (0, "")

@@ -288,6 +288,7 @@ def test_wrong_settings_and_arguments() -> None:
         make(num_envs=1).set_state(state)
 
 
+@pytest.mark.slow
 def test_the_first_unstable_simulation_reaches_the_screen_and_nothing_else_or_the_directory(tmp_path: Path) -> None:
     """Old versions, a deprecated model file and two simulations that diverge, in a process of its own."""
     program = """

@@ -133,6 +133,7 @@ def test_without_a_graphics_library_the_reason_is_one_sentence(
     rendering.choose_gl.cache_clear()
 
 
+@pytest.mark.slow
 def test_nothing_is_printed_and_no_display_is_needed() -> None:
     """In a process of its own, where no library is chosen yet."""
     code = f"""

@@ -62,6 +62,7 @@ def test_a_version_of_a_record_is_a_whole_number_from_1(tmp_path):
         records.write_record(tmp_path / "record.json", make_record() | {"behaviour": 0})
 
 
+@pytest.mark.slow
 def test_rows_that_rest_on_stale_records_fail_the_check(configs, tmp_path):
     """The committed records and pages, with IMPALA's version raised in a copy of the configs."""
     results = records.ROOT / "results"

@@ -183,6 +183,7 @@ def test_counts_cover_the_true_one_where_agents_differ_little():
     assert covered > 0.9 * trials
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("others", "runs"), [(1, 5), (2, 5), (2, 6), (4, 7)])
 def test_a_task_of_agents_that_are_alike_is_seldom_won_or_lost_by_chance(others, runs):
     """Ours is best by next to nothing on all five tasks, beside several that each could be ahead."""
@@ -197,6 +198,7 @@ def test_a_task_of_agents_that_are_alike_is_seldom_won_or_lost_by_chance(others,
     assert won <= 0.1 * trials
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tasks", "runs", "place"), [(1, 5, 1), (1, 5, 4), (5, 6, 1), (5, 6, 4)])
 def test_the_place_among_agents_that_are_alike_is_seldom_excluded_by_chance(tasks, runs, place):
     """Ours is first or last by next to nothing of four, where a resample of all at once excludes it in 15 to 30 %."""
@@ -248,6 +250,7 @@ def test_a_task_is_lost_to_one_of_several_that_is_surely_ahead():
     assert claim_intervals.bootstrap_interval(claim, tasks, rng) == (0.75, 1.25)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("claim", "best"), [("improvement", 3), ("score_difference", 3)])
 def test_the_best_of_equal_agents_seldom_differ_surely(claim, best):
     """They are those of each resample: the chosen runs are no sample of their own."""
@@ -298,6 +301,7 @@ def multitask_scores(rng, runs=5, tasks=TOGETHER, shared=0.5):
     return np.sqrt(shared) * of_all + np.sqrt(1 - shared) * own
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("together", "at_least", "at_most"), [(True, 0.9, 0.99), (False, 0.0, 0.45)])
 def test_runs_that_learned_all_tasks_are_resampled_on_all_of_them_at_once(together, at_least, at_most):
     """The difference of two agents is 0; tasks resampled apart would exclude it more often than not."""

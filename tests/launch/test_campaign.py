@@ -241,6 +241,7 @@ def is_training(run_dir: Path) -> bool:
     return found.returncode == 0
 
 
+@pytest.mark.slow
 def test_pause_kill_and_restart_lose_no_run_and_a_failed_one_is_set_aside(tmp_path):
     (tmp_path / "plan.py").write_text(SMOKE_PLAN)
     run_dir = tmp_path / "runs/impala/atari_shallow/pong/impala_shallow/smoke/seed_1"

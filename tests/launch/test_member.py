@@ -106,6 +106,7 @@ def test_a_piece_that_waits_for_its_folder_is_stopped(tmp_path):
         other.release()
 
 
+@pytest.mark.slow
 def test_a_changed_learning_rate_reaches_the_compiled_step(begun, continued, tmp_path):
     """One update with the same games moves each weight 1.2 times as far, whatever was compiled before."""
     shutil.copytree(begun[0], tmp_path / "member")
@@ -140,6 +141,7 @@ def test_a_changed_clip_reaches_the_compiled_step(begun, continued, tmp_path):
     assert np.abs(moved(tmp_path / "member", begun[0])).max() < 1e-3 * np.abs(moved(continued[0], begun[0])).max()
 
 
+@pytest.mark.slow
 def test_a_member_that_diverged_goes_on_with_the_weights_and_the_optimizer_of_its_parent(begun, tmp_path, monkeypatch):
     """It loses the updates of the piece; its own games go on. A rate of 0 keeps the weights where they are."""
     child, parent, copy = (tmp_path / name for name in ("child", "parent", "copy"))
@@ -186,6 +188,7 @@ def diverge(_):
     raise NonFiniteLossError("update 2 gave loss=nan")
 
 
+@pytest.mark.slow
 def test_a_piece_of_several_tasks_gives_the_mean_return_of_each(tmp_path):
     """Its games end after 100 steps; balls are served and lost without FIRE in pong alone."""
     config = small_config("pong", "breakout")

@@ -106,6 +106,7 @@ def test_a_process_that_is_killed_is_a_sentence(tmp_path):
         list(pool([Piece(0, 0, tmp_path / "member", {"killer": _Killer()}, 1, 0, 1, None, False)]))
 
 
+@pytest.mark.slow
 def test_a_member_that_fails_is_a_sentence_and_the_others_are_asked_to_stop(tmp_path):
     """Its configuration is empty."""
     with WorkerPool(1) as pool:
@@ -115,6 +116,7 @@ def test_a_member_that_fails_is_a_sentence_and_the_others_are_asked_to_stop(tmp_
     assert "Traceback" in (tmp_path / "member" / "log.txt").read_text()
 
 
+@pytest.mark.slow
 def test_a_kill_leaves_the_lineage_and_the_weights_as_they_would_have_been(tmp_path, monkeypatch):
     monkeypatch.setattr(devices, "configure_threads", lambda **_: 1)
     config = gymnasium_population.get_config("smoke")

@@ -89,11 +89,12 @@ def enter(tree: Path) -> None:
     assert importlib.import_module("repro").__file__ == str(tree / "repro" / "__init__.py")
 
 
-def run_tests(tests: Sequence[str]) -> dict[str, Any]:
-    """Runs tests until the first failure."""
+def run_tests(tests: Sequence[str], fast: bool) -> dict[str, Any]:
+    """Runs tests until the first failure; `fast` leaves out those that are marked slow."""
     first = FirstFailure()
+    only = ["-m", "not slow"] if fast else []
     code = pytest.main(
-        ["-x", "--tb=short", "-p", "no:cacheprovider", "-p", "no:unraisableexception", *tests], plugins=[first]
+        ["-x", "--tb=short", "-p", "no:cacheprovider", "-p", "no:unraisableexception", *only, *tests], plugins=[first]
     )
     return {"code": int(code), "caught_by": first.test, "error": first.error}
 
@@ -183,8 +184,8 @@ class Check(NamedTuple):
     timeout_s: float = TIMEOUT_S
 
 
-def by_test(variant: Variant) -> Check:
-    return Check(variant, variant.test, lambda: run_tests([variant.test]))
+def by_test(variant: Variant, fast: bool) -> Check:
+    return Check(variant, variant.test, lambda: run_tests([variant.test], fast))
 
 
 def by_training(variant: Variant) -> Check:
@@ -233,7 +234,7 @@ def passes_unchanged(tree: Path, variants: list[Variant], by: str) -> bool:
         job = Job(tree, lambda: run_training(names), TRAINING_TIMEOUT_S)
     else:
         tests = sorted({variant.test for variant in variants})
-        job = Job(tree, lambda: run_tests(tests))
+        job = Job(tree, lambda: run_tests(tests, fast=False))
     while not job.finished():
         time.sleep(0.05)
     result = job.result()
@@ -295,7 +296,7 @@ def main() -> int:
         if not arguments.fast and not passes_unchanged(trees[0], variants, by):  # CI runs both beside `--fast`
             return 1
         untrained = run_all([by_training(variant) for variant in variants], trees) if arguments.training else variants
-        survivors = run_all([by_test(variant) for variant in untrained], trees)
+        survivors = run_all([by_test(variant, arguments.fast) for variant in untrained], trees)
     total, caught = len(variants), len(variants) - len(survivors)
     seconds = f"{time.perf_counter() - start:.0f} s"
     if not arguments.training:

@@ -810,6 +810,7 @@ VARIANTS = [
         "policy, variables = agent.policy,",
         "policy, variables = agent.collect_policy,",
         f"{TEST_EVALUATOR_SETUP}::test_several_tasks_are_played_one_after_the_other_by_one_agent",
+        slow=True,
     ),
     Variant(
         "evaluator: its weights are said to be of the update before",
@@ -825,6 +826,7 @@ VARIANTS = [
         'self._evaluator_restarts_before = state["evaluator_restarts"]',
         "pass",
         f"{TEST_EVALUATOR_SETUP}::test_restarts_are_of_the_whole_run",
+        slow=True,
     ),
     Variant(
         "evaluator: a resumed run keeps evaluations of weights that it has lost",

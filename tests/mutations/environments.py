@@ -164,6 +164,7 @@ VARIANTS = [
         "config.env.level_set += start",
         "config.env.level_set += 0",
         f"{DMLAB_TEST}::test_an_actor_in_a_process_that_is_started_again_repeats_no_episode",
+        slow=True,
     ),
     Variant(
         "DeepMind Lab: tests have the seeds of training",

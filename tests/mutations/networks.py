@@ -212,6 +212,7 @@ VARIANTS = [
         "tf.gather(1.0 * self._embedding, words)",
         "tf.stop_gradient(tf.gather(1.0 * self._embedding, words))",
         f"{TEST_ENCODER}::test_the_gradient_is_that_of_every_step_encoded_alone",
+        slow=True,
     ),
     Variant(
         "instructions: a sparse gradient",
@@ -219,6 +220,7 @@ VARIANTS = [
         "1.0 * self._embedding",
         "self._embedding",
         f"{TEST_ENCODER}::test_the_gradient_is_that_of_every_step_encoded_alone",
+        slow=True,
     ),
     Variant(
         "IMPALA's core: no instruction",

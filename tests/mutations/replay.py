@@ -244,6 +244,7 @@ VARIANTS = [
         '    slot(tensor_class, TP_NEW).value = address("PyType_GenericNew")\n    return True',
         "    return True",
         f"{TEST_MEMORY}::test_an_eager_tensor_leaves_nothing_behind",
+        slow=True,
     ),
     Variant(
         "memory: TensorFlow keeps a tensor of each epsilon",
@@ -251,6 +252,7 @@ VARIANTS = [
         "self.epsilon.assign(np.float32(epsilon))",
         "self.epsilon.assign(epsilon)",
         f"{TEST_MEMORY}::test_numbers_that_change_with_each_update_are_not_kept",
+        slow=True,
     ),
     Variant(
         "memory: sampled unrolls are copied once more",

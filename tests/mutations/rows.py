@@ -186,6 +186,7 @@ VARIANTS = [
         "samples = [[runs[i] for i in of_agent] for runs, of_agent in zip(by_agent, of_agents)]",
         "samples = [[comparisons.best_of(r, best)[i] for i in rng.integers(best, size=best)] for r in by_agent]",
         f"{TEST_CLAIM_INTERVALS}::test_the_best_of_equal_agents_seldom_differ_surely",
+        slow=True,
     ),
     Variant(
         "claim: counts at the level of a single task",
@@ -193,6 +194,7 @@ VARIANTS = [
         "of_each = _of_each(len(tasks), confidence)",
         "of_each = confidence",
         f"{TEST_CLAIM_INTERVALS}::test_a_task_of_agents_that_are_alike_is_seldom_won_or_lost_by_chance",
+        slow=True,
     ),
     Variant(
         "claim: the best of policies that never learned count as learned",

@@ -244,6 +244,7 @@ VARIANTS = [
         "return len(self._learning) < self._sizes.per_batch\n",
         "return len(self._learning) < 2 * self._sizes.per_batch\n",
         f"{TEST_SCHEDULES}::test_published_sizes_of_batched_a2c_split_into_batches",
+        slow=True,
     ),
     Variant(
         "lockstep: games count as soon as they end",
@@ -267,6 +268,7 @@ VARIANTS = [
         '_restored_episodes(state["episodes"][str(i)])',
         "[]",
         f"{TEST_LOCKSTEP}::test_games_of_a_round_that_waits_are_saved_with_it",
+        slow=True,
     ),
     Variant(
         "lockstep: games of an unroll that was lost at a stop are lost",
@@ -439,6 +441,7 @@ VARIANTS = [
         "learning_rate.assign(np.float32(value_learning_rate))",
         "learning_rate.assign(value_learning_rate)",
         "tests/test_memory.py::test_numbers_that_change_with_each_update_are_not_kept",
+        slow=True,
     ),
     Variant(
         "sizes: the policy lag has no bound",

@@ -289,6 +289,7 @@ VARIANTS = [
         "[tf.where(tf.equal(norm, 0.0), 0.0, gradient) for",
         "[gradient for",
         f"{TEST_METAGRADIENT}::test_nothing_matters_where_every_row_lies_between_games",
+        slow=True,
     ),
     Variant(
         "STAC: lambda has alpha's field",
@@ -353,6 +354,7 @@ VARIANTS = [
         "return time_major(x)[self._burn_in : -1]",
         "return time_major(x)[: x.shape[1] - 1 - self._burn_in]",
         TEST_DIFFERENCES,
+        slow=True,
     ),
     Variant(
         "STAC, recurrent: state kept over episodes",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from repro.regression.reference_runs import RUNS
+from repro.regression.reference_runs import RUNS, SPARE
 from tests.mutations import VARIANTS
 from tests.mutations.__main__ import one_of_each_file, one_of_each_paper
 from tests.mutations.training import TRAINING
@@ -34,6 +34,19 @@ def test_each_names_a_test(file):
         assert path != file or not function or function in functions, variant.name
 
 
+def test_those_whose_test_is_marked_slow_are_slow():
+    """Or `--fast` would find no test."""
+    marked = {
+        f"{file}::{node.name}"
+        for file in {variant.test.partition("::")[0] for variant in VARIANTS}
+        for node in ast.parse((ROOT / file).read_text()).body
+        if isinstance(node, ast.FunctionDef)
+        and "pytest.mark.slow" in [ast.unparse(decorator) for decorator in node.decorator_list]
+    }
+    assert [variant.name for variant in VARIANTS if variant.test in marked and not variant.slow] == []
+    assert marked & {variant.test for variant in VARIANTS}
+
+
 def test_a_text_that_is_gone_or_is_there_twice_is_an_error():
     variant = VARIANTS[0]
     for source in ("", 2 * variant.old):
@@ -45,6 +58,11 @@ def test_those_for_training_are_variants_and_name_reference_runs():
     assert set(TRAINING) <= {variant.name for variant in VARIANTS}
     assert {name for names in TRAINING.values() for name in names} <= {run.name for run in RUNS}
     assert len(TRAINING) >= 40
+
+
+def test_what_spare_reference_runs_find_another_one_finds_too():
+    assert {run.name for run in RUNS} >= SPARE
+    assert [name for name, runs in TRAINING.items() if set(runs) <= SPARE] == []
 
 
 def test_the_fast_part_has_every_source_and_test_file_once_where_it_can():

@@ -348,6 +348,7 @@ VARIANTS = [
         "np.exp(log_rho[0])[:, None] * returns[0]",
         "returns[0]",
         f"{TEST_STAC}::test_its_records_have_the_statements_but_those_of_the_printed_condition",
+        slow=True,
     ),
     Variant(
         "STAC theorems: largest difference of the weights",

@@ -13,7 +13,7 @@ class Variant(NamedTuple):
     old: text that occurs exactly once in the file.
     new: what replaces it.
     test: a test file, or a test in it as `path::function`.
-    slow: the test takes more than some seconds, or is skipped on some machines, and is left out by `--fast`.
+    slow: the test is marked slow, takes some seconds, or is skipped on some machines; `--fast` leaves it out.
     """
 
     name: str

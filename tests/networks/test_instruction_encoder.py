@@ -78,6 +78,7 @@ def test_the_order_of_words_matters():
     assert np.abs(one - other).max() > 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most_runs", [3, T])
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_the_gradient_is_that_of_every_step_encoded_alone(most_runs, jit_compile):

@@ -52,6 +52,7 @@ def test_a_head_is_a_layer_of_relus_and_a_linear_one_of_its_own():
     assert np.abs(logits[:, :, 0] - logits[:, :, 1]).max() > 0.01
 
 
+@pytest.mark.slow
 def test_who_acts():
     x = observation()
     for acting in ("first", "random", "average"):

@@ -6,7 +6,10 @@ import subprocess
 import sys
 
 import pytest
+from absl import flags
+from absl.testing import flagsaver
 
+from repro.regression import __main__ as regression
 from repro.regression import trainings
 from repro.regression.bands import TRIES, Band
 from repro.regression.measuring import summarize
@@ -39,6 +42,7 @@ def test_a_run_that_never_learned_has_no_loss():
     assert math.isnan(summarize(updates([math.nan] * 12))["loss, last third"])
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_measures_and_another_does_not():
     first, again, other = (train(SHORT, seed) for seed in (1, 1, 2))
     assert not first.error
@@ -100,6 +104,19 @@ def test_an_unknown_run_is_refused(flag):
     assert done.returncode == 2
     assert "there is no reference run" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_fast_leaves_out_what_finds_nothing_that_others_do_not(monkeypatch, capsys):
+    chosen = []
+    monkeypatch.setattr(regression, "_check_all", lambda runs: chosen.extend(run.name for run in runs) or True)
+    with flagsaver.flagsaver():
+        flags.FLAGS(["", "--fast", "--only=r2d2"])
+        regression.main([])
+        assert chosen == ["r2d2_ctrace"]
+        flags.FLAGS(["", "--fast", "--only=cartpole"])
+        with pytest.raises(SystemExit):
+            regression.main([])
+    assert "--fast leaves out all of --only=cartpole." in capsys.readouterr().err
 
 
 def test_processes_end_with_the_one_that_began_them(tmp_path):

@@ -50,6 +50,7 @@ def test_new_unrolls_come_first_and_replayed_ones_are_among_the_last_with_their_
         assert set(zip(found[3:], batch.replayed_versions.tolist(), strict=True)) == set(naive)
 
 
+@pytest.mark.slow
 def test_replayed_unrolls_are_sampled_uniformly_and_apart_from_each_other():
     rng = np.random.default_rng(1)
     batches = MixedBatches(SPEC, T, 10, num_replayed=2)

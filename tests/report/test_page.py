@@ -282,6 +282,7 @@ def test_differences_from_the_paper_are_listed_for_desk_runs(text):
     assert "Human-normalized" in pong
 
 
+@pytest.mark.slow
 def test_aggregates_and_comparisons_link_to_the_tasks_together(tmp_path):
     for game in published.normaliser("atari57"):
         for experiment, agent in (("atari_shallow", "impala_shallow"), ("atari_deep", "impala_deep")):

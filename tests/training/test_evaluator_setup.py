@@ -82,6 +82,7 @@ def train(folder, evaluates):
     return (weights_of(agent), logged, totals, state, random), came, weights
 
 
+@pytest.mark.slow
 def test_a_run_is_the_same_with_and_without_an_evaluator_that_plays_with_its_weights(tmp_path):
     alone, none, _ = train(tmp_path / "alone", evaluates=False)
     together, came, weights = train(tmp_path / "together", evaluates=True)
@@ -100,6 +101,7 @@ def test_a_run_is_the_same_with_and_without_an_evaluator_that_plays_with_its_wei
         assert evaluated.returns.tolist() == [[game.score for game in games]]
 
 
+@pytest.mark.slow
 def test_restarts_are_of_the_whole_run(tmp_path):
     class Replaced:
         restarts = 2
@@ -217,6 +219,7 @@ def test_a_run_with_a_replay_on_reverb_goes_on_with_an_evaluator_and_without_the
         trainer.close()
 
 
+@pytest.mark.slow
 def test_several_tasks_are_played_one_after_the_other_by_one_agent(monkeypatch):
     """As many episodes of each, in environments that play it alone."""
     config, called = CASES["impala.multitask"].config(), []

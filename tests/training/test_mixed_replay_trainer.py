@@ -36,6 +36,7 @@ def test_a_batch_is_the_new_unrolls_and_replayed_ones(tmp_path):
     assert loop.summary()["gradient_steps"] == 8
 
 
+@pytest.mark.slow
 def test_new_and_replayed_unrolls_have_policy_lags_of_their_own(tmp_path):
     """Of a single unroll a batch, in lockstep at lag 2: unroll n is of the weights after max(0, n - 2) updates."""
     loop, _, _ = make_loop(
@@ -59,6 +60,7 @@ def test_new_and_replayed_unrolls_have_policy_lags_of_their_own(tmp_path):
     assert loop.summary()["replay_lag"]["mean"] == pytest.approx(np.mean([u.scalars["replay_lag"] for u in updates]))
 
 
+@pytest.mark.slow
 def test_2n_updates_equal_n_stop_resume_n_bit_for_bit(tmp_path):
     settings = {"updates": 24, "num_replayed": 8, "capacity": 40}
     whole, _, whole_agent = make_loop(tmp_path / "whole", **settings)

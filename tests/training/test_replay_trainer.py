@@ -19,6 +19,7 @@ def _finish(loop):
     return updates
 
 
+@pytest.mark.slow
 def test_without_a_replay_it_is_the_loop_of_on_policy_agents(tmp_path):
     plain, _, plain_agent = make_loop(tmp_path / "plain", updates=6)
     _finish(plain)
@@ -57,6 +58,7 @@ def updates_in_calls(tmp_path_factory):
     return make
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [2, 5])
 def test_updates_in_one_call_are_the_same_updates(updates_in_calls, most):
     """Also where there are fewer or more than a call takes; what is logged is of all of them."""
@@ -88,12 +90,14 @@ def test_a_call_of_no_update_is_refused(tmp_path):
         make_loop(tmp_path, updates=1, replay_settings=ReplaySettings(True, 1.0, steps_per_call=0))
 
 
+@pytest.mark.slow
 def test_every_unroll_is_stored(tmp_path):
     loop, _, _ = make_loop(tmp_path, updates=10, replay_settings=ReplaySettings(True, 1.0))
     _finish(loop)
     assert len(loop._replay) == 10 * 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on_policy", [True, False])
 def test_gradient_steps_are_the_ratio_on_average(tmp_path, on_policy):
     settings = ReplaySettings(on_policy, 4.0)
@@ -148,6 +152,7 @@ def test_2n_updates_equal_n_stop_resume_n_bit_for_bit(whole_and_halves):
     np.testing.assert_equal(games_of(halves, episodes), games_of(updates, whole_episodes))
 
 
+@pytest.mark.slow
 def test_policy_lag_counts_gradient_steps_over_every_batch(tmp_path):
     # Two batches a round under the same weights: the second waits for the gradient steps on the first and the replay.
     loop, _, agent = make_loop(tmp_path, updates=40, lag=0, replay_settings=ReplaySettings(True, 3.0))

@@ -21,6 +21,7 @@ def logged_of(update):
     return update.scalars["loss"], update.mean_return, update.games
 
 
+@pytest.mark.slow
 def test_nothing_is_learned_before_the_first_frames(tmp_path):
     loop, _, agent = make_loop(tmp_path, updates=12, steps_per_update=5)  # 20 frames an update, 100 before the first
     steps, losses = [], []
@@ -54,6 +55,7 @@ def test_a_replay_is_told_where_the_last_checkpoint_has_what_it_saved(tmp_path):
     assert kept == [tmp_path / "checkpoints" / checkpoint_name(updates) / FOLDER for updates in (1, 2)]
 
 
+@pytest.mark.slow
 def test_resumed_run_continues_with_its_replay(tmp_path):
     loop, _, agent = make_loop(tmp_path, updates=30, prioritised=True)
     for update in loop:
@@ -74,7 +76,7 @@ def test_resumed_run_continues_with_its_replay(tmp_path):
     again.close()
 
 
-@pytest.mark.parametrize(("prioritised", "publish_period"), [(False, 1), (True, 4)])
+@pytest.mark.parametrize(("prioritised", "publish_period"), [pytest.param(False, 1, marks=pytest.mark.slow), (True, 4)])
 def test_2n_updates_equal_n_stop_resume_n_bit_for_bit(tmp_path, prioritised, publish_period):
     """Stopped between two publications, with games, sequences and priorities half-way; the replay is full by then."""
     settings = {"updates": 42, "prioritised": prioritised, "publish_period": publish_period, "capacity": 300}
@@ -98,6 +100,7 @@ def test_2n_updates_equal_n_stop_resume_n_bit_for_bit(tmp_path, prioritised, pub
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_another_seed_of_the_replay_is_another_run(tmp_path):
     """So that the test above could fail; and two runs of one seed are the same, also where one is saved midway."""
     settings = {"prioritised": True, "publish_period": 4}
@@ -114,6 +117,7 @@ def test_another_seed_of_the_replay_is_another_run(tmp_path):
     assert logs[0][-1][0] != logs[2][-1][0]
 
 
+@pytest.mark.slow
 def test_checkpoint_with_a_replay_on_reverb_is_refused(tmp_path):
     loop, _, _ = make_loop(tmp_path, updates=10)
     loop._save_more = lambda folder: (folder / FOLDER).mkdir()
@@ -154,6 +158,7 @@ def test_importance_weights_and_priorities_go_around(tmp_path):
     np.testing.assert_array_equal(priorities, output.per_sequence["priorities"])
 
 
+@pytest.mark.slow
 def test_replay_that_cannot_be_written_leaves_the_checkpoint_before(tmp_path, monkeypatch):
     loop, _, _ = make_loop(tmp_path, updates=30)
     for update in loop:

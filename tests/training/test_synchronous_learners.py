@@ -25,6 +25,7 @@ def results(tmp_path_factory):
         return learn_together(made, folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", two_learners.AGENTS)
 def test_weights_are_those_of_one_learner_with_the_whole_batch(results, agent):
     chief, other = results

@@ -21,7 +21,13 @@ def finish(loop):
 
 UNEVEN = {"num_actors": 3, "envs_per_actor": 6, "batch_size": 4}
 """Of nine groups of two environments in a round, four batches of two groups and a rest."""
-LOCKSTEP = [(0, False), (1, False), (2, False), (0, True), (1, True)]
+LOCKSTEP = [
+    (1, True),
+    pytest.param(0, True, marks=pytest.mark.slow),
+    pytest.param(0, False, marks=pytest.mark.slow),
+    pytest.param(1, False, marks=pytest.mark.slow),
+    pytest.param(2, False, marks=pytest.mark.slow),
+]
 """Lags, and whether the sizes are uneven."""
 
 
@@ -65,6 +71,7 @@ def test_lockstep_2n_updates_equal_n_stop_resume_n_bit_for_bit(whole_run, lag, u
     np.testing.assert_equal(games_of(halves, episodes), games_of(updates, whole_episodes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lag", "uneven"), LOCKSTEP)
 def test_two_lockstep_runs_of_one_seed_log_the_same(whole_run, tmp_path, lag, uneven):
     """Also where one of them is saved midway."""
@@ -93,6 +100,7 @@ def test_lockstep_lag_counts_updates_between_acting_and_learning(whole_run, lag,
     assert lags[-2:] == [2 * lag, 2 * lag + 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("envs", "batch"), [(8, 8), (8, 2), (2, 8), (6, 4)])
 def test_async_runs_to_its_budget_with_groups_of_any_fit(tmp_path, envs, batch):
     loop, episodes, agent = make_loop(tmp_path, updates=20, schedule="async", envs_per_actor=envs, batch_size=batch)
@@ -164,6 +172,7 @@ def test_a_second_trace_of_the_train_step_is_an_error(tmp_path):
     loop.close()
 
 
+@pytest.mark.slow
 def test_impala_learns_catch_and_a_wrong_sign_does_not(tmp_path):
     returns = {}
     for name, sign in {"right": 1.0, "wrong": -1.0}.items():

@@ -159,6 +159,7 @@ def acted_elsewhere(agent):
     return tuple(tf.constant(v.numpy() + 0.1 * rng.normal(size=v.shape), v.dtype) for v in agent.acting_variables)
 
 
+@pytest.mark.slow
 def test_an_on_policy_step_at_the_present_weights_is_an_off_policy_one():
     """In a graph; the tests around this one compare XLA's updates of both kinds with a graph's."""
     batch, results = random_batch(make_agent(seed=1), 4, 0), []
@@ -173,6 +174,7 @@ def test_an_on_policy_step_at_the_present_weights_is_an_off_policy_one():
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_graph_and_xla_make_the_same_on_policy_update():
     results = []
     for jit_compile in (False, True):

@@ -198,6 +198,7 @@ def test_the_gradient_is_clipped():
     assert moves[1] < 1e-5 < moves[0]
 
 
+@pytest.mark.slow
 def test_graph_and_xla_make_the_same_updates():
     """A3C has another loss alone, which `test_baselines.py` compares."""
     results = []
@@ -211,6 +212,7 @@ def test_graph_and_xla_make_the_same_updates():
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_acer_learns_under_xla_too():
     """XLA gives other samples: the value's target on average, and the terms without samples, are as in a graph."""
     scalars = [learner_step(make_agent("acer", seed=1), jit_compile)(0) for jit_compile in (False, True)]

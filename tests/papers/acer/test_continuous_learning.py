@@ -47,11 +47,13 @@ def learn(method, iterations):
     return returns
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "iterations"), [("acer", 80), ("tis", 80), ("trust_tis", 100)])
 def test_learns_to_reach_the_origin(method, iterations):
     learn(method, iterations)
 
 
+@pytest.mark.slow
 def test_a3c_learns_it_and_trust_a3c_more_slowly():
     """It takes more than twice the episodes of A3C to a mean of -8: 1230 and 370 with this seed."""
 
@@ -66,6 +68,7 @@ def test_a3c_learns_it_and_trust_a3c_more_slowly():
     assert episodes_to(slow, -8.0) > 2 * episodes_to(fast, -8.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["acer", "tis", "a3c"])
 def test_with_the_sign_of_the_policy_gradient_reversed_it_moves_away(method, monkeypatch):
     surrogate = continuous_loss.surrogate
@@ -74,6 +77,7 @@ def test_with_the_sign_of_the_policy_gradient_reversed_it_moves_away(method, mon
     assert returns[-20:].mean() < -25.0
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_weights():
     first, second = (train("acer", 3)[1] for _ in range(2))
     for a, b in zip(values(first.variables), values(second.variables), strict=True):

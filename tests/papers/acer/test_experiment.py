@@ -60,6 +60,7 @@ def test_names_of_control_agents_say_what_they_learn_from():
     assert found == expected | {"acer_plain_traces": (False, 4.0)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("agent", "new", "replayed"), [("acer", 0, 4), ("a3c", 1, 0)])
 def test_control_agents_learn_from_what_the_paper_says(tmp_path, monkeypatch, agent, new, replayed):
     """In whole runs: batches that actors bring, each once, or four stored ones for each of them."""
@@ -152,7 +153,7 @@ def test_a_replay_that_does_not_fit_into_memory_is_refused(monkeypatch):
         experiment.make_replay(agent)
 
 
-@pytest.mark.parametrize("agent", ["acer", "trust_a3c"])
+@pytest.mark.parametrize("agent", [pytest.param("acer", marks=pytest.mark.slow), "trust_a3c"])
 def test_a_control_run_resumes_to_the_bit(tmp_path, agent):
     whole, updates = _trained(tmp_path / "whole", agent, 24)
     half = find_experiment(_small_continuous(agent)).build_trainer(3, Folder(tmp_path / "halves"), print)
@@ -178,6 +179,7 @@ def test_a_record_keeps_what_the_seed_sampled(tmp_path):
     assert float(training._learner.agent._optimizer.learning_rate) == pytest.approx(sampled["learning_rate"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compile_", ["xla", "graph"])
 def test_updates_in_one_call_are_those_of_one_call_each(tmp_path, compile_):
     """Weights, slots and average policy, beside what a run leaves that replays other batches, of a graph alone."""

@@ -43,6 +43,7 @@ def test_learns_catch(trust_region):
     assert games[-200:].mean() > 0.85
 
 
+@pytest.mark.slow
 def test_without_replay_the_same_frames_teach_less():
     games, _ = train(120, trust_region=True, replay_ratio=0)
     assert games[-200:].mean() < 0.3
@@ -55,6 +56,7 @@ def test_with_the_sign_of_the_policy_gradient_reversed_it_gets_worse_than_random
     assert games[-200:].mean() < -0.85
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_weights():
     first, second = (train(4, trust_region=True)[1] for _ in range(2))
     for a, b in zip(values(first.variables), values(second.variables), strict=True):

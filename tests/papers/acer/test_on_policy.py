@@ -20,11 +20,11 @@ from tests.papers.acer.continuous_small import make_agent
 
 ENVS, LENGTH, ROUNDS = 4, 6, 3
 CASES = [  # experiment, agent, rounds between acting and learning
-    ("continuous", "a3c", 0),
     ("continuous", "a3c", 1),
-    ("continuous", "trust_a3c", 0),
-    ("atari", "acer_ratio_0_no_trust_region", 0),
-    ("atari", "acer_ratio_1", 0),
+    pytest.param("continuous", "a3c", 0, marks=pytest.mark.slow),
+    pytest.param("continuous", "trust_a3c", 0, marks=pytest.mark.slow),
+    pytest.param("atari", "acer_ratio_0_no_trust_region", 0, marks=pytest.mark.slow),
+    pytest.param("atari", "acer_ratio_1", 0, marks=pytest.mark.slow),
 ]
 
 
@@ -154,6 +154,7 @@ def test_on_policy_gradients_are_those_at_the_weights_that_acted(tmp_path, monke
     np.testing.assert_allclose(ratios, 1.0, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", ["a3c", "trust_a3c"])
 def test_a_run_with_a_lag_resumes_with_the_weights_that_acted(tmp_path, agent):
     """The round that waits in the checkpoint was played with weights that are no longer the present ones."""

@@ -84,6 +84,7 @@ def stored_epsilons(folder, num_frames):
     return found
 
 
+@pytest.mark.slow
 def test_the_behaviour_stored_is_the_policy_that_played(tmp_path, monkeypatch):
     found = stored_epsilons(tmp_path / "run", 800)
     assert (found[0] == 1.0).all()

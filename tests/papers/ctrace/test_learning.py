@@ -23,6 +23,7 @@ def scores(folder, method, updates, until, prioritised=False):
     return np.array(games)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prioritised", [False, True])
 def test_learns_catch(tmp_path, prioritised):
     games = scores(tmp_path, "c_trace", 500, lambda mean: mean > 0.7, prioritised)
@@ -30,6 +31,7 @@ def test_learns_catch(tmp_path, prioritised):
     assert games[-200:].mean() > 0.6  # one action in ten is random
 
 
+@pytest.mark.slow
 def test_with_the_sign_of_rewards_reversed_it_gets_worse_than_random(tmp_path, monkeypatch):
     dqn_loss = agent_module.dqn_loss
     monkeypatch.setattr(agent_module, "dqn_loss", lambda r_t, **data: dqn_loss(r_t=-r_t, **data))

@@ -256,6 +256,7 @@ def test_evaluation_converges_to_each_operators_own_fixed_point(ends: bool) -> N
     assert np.abs(found["n_step"] - found["c_trace"]).max() > 0.05
 
 
+@pytest.mark.slow
 def test_gradient_steps_reach_the_optimum_or_the_methods_own_biased_point() -> None:
     problem = problems.random_problem(0, 3, 2)
     mdp, _, mu = problem

@@ -27,6 +27,7 @@ def left(**changes):
     return values(online_theorem, smoke(**changes))
 
 
+@pytest.mark.slow
 def test_its_records_have_the_papers_statements(tmp_path):
     found = check_records(online_theorem, smoke(), tmp_path, sampled={"online_phi", "online_values"})
     assert all(0.0 < number < MARGIN for number in found.values())

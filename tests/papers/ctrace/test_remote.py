@@ -22,6 +22,7 @@ FRAMES = 16_000
 CHECKPOINT_SECONDS = 1.0
 
 
+@pytest.mark.slow
 def test_run_survives_the_death_of_an_actor_and_of_its_learner(tmp_path):
     run = tmp_path / "run"
     learner = _train(run)

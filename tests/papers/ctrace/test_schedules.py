@@ -97,6 +97,7 @@ def check_priorities(run: Run) -> None:
         assert priority == pytest.approx(initial_priority(N)(rows), rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", ["lockstep", "processes"])
 def test_pace_frames_and_priorities(tmp_path, schedule):
     run = run_catch(tmp_path / "run", schedule)
@@ -104,6 +105,7 @@ def test_pace_frames_and_priorities(tmp_path, schedule):
     check_priorities(run)
 
 
+@pytest.mark.slow
 def test_resumed_processes_keep_the_pace(tmp_path):
     """What waited in the queue at the checkpoint is taken; what an actor held is played in vain."""
     for stop in (UPDATES // 2, None):
@@ -123,6 +125,7 @@ def test_resumed_processes_keep_the_pace(tmp_path):
     assert int(agent.train_step_counter) == summary["gradient_steps"]
 
 
+@pytest.mark.slow
 def test_wrong_frames_and_priorities_are_seen(tmp_path):
     run = run_catch(tmp_path / "run", "processes", initial_n=0, frames_per_step=2)
     with pytest.raises(AssertionError):

@@ -59,6 +59,7 @@ def test_transitions_of_each_scale():
     assert (transitions_per_update(standard), samples_per_transition(standard)) == (32, 8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", ["double_dqn", "ctrace_gamma10"])
 def test_batches_that_reach_the_learner_have_as_many_transitions(agent, tmp_path):
     config = config_of(dqn, agent, "smoke", **{"replay.first_frames": 400, "runtime.compile": "graph"})

@@ -200,6 +200,7 @@ def test_figures_5_and_8_have_other_policies_on_the_same_chain():
         assert np.abs(mine.pi - theirs.pi).max() > 0.1
 
 
+@pytest.mark.slow
 def test_a_problem_without_anything_random_is_solved_once(tmp_path):
     config = tabular_fig8.get_config("smoke")
     assert [p[0] for p in config.problem.pairings if tabular_tradeoffs.is_certain(config, p[0])] == ["d", "f"]
@@ -317,6 +318,7 @@ def test_the_best_method_is_chosen_by_its_mean_and_not_in_each_repetition(learne
     assert found.values.tolist() == [10.0, 90.0, 10.0]  # not 10, 20, 10
 
 
+@pytest.mark.slow
 def test_the_best_alpha_is_that_of_the_resampled_mean_curve(learned):
     config, lines, errors = learned
     early, last = config.comparison.early_evaluation_round, len(errors) - 1
@@ -442,6 +444,7 @@ def test_an_unknown_trajectory_is_refused():
         tabular_learning.learning_curves(config, 1, "evaluation", 0)
 
 
+@pytest.mark.slow
 def test_a_study_gives_valid_records_and_the_same_figure_again(tmp_path):
     job = make_job(tabular_fig1, tmp_path)
     assert not job.recorded()
@@ -474,6 +477,7 @@ def test_a_stopped_study_writes_nothing(tmp_path):
     assert not list(tmp_path.rglob("*.*"))
 
 
+@pytest.mark.slow
 def test_records_of_two_scales_lie_beside_each_other_and_the_figure_is_of_the_larger(tmp_path):
     job = make_job(tabular_fig1, tmp_path)
     job.run([0], quiet=True)
@@ -522,6 +526,7 @@ def commands_of_children(pid: int) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_an_interrupted_study_says_so_and_starts_again(tmp_path):
     arguments = reproduce("--experiment=tabular_fig8", folder=tmp_path)
     process = subprocess.Popen(

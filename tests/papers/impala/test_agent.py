@@ -49,6 +49,7 @@ def test_graph_and_xla_make_the_same_update():
         assert np.abs(a - start).max() > 1e-4
 
 
+@pytest.mark.slow
 def test_graph_and_xla_make_the_same_update_of_a_recurrent_agent():
     results = []
     for jit_compile in (False, True):
@@ -122,6 +123,7 @@ def test_the_gradient_is_clipped_and_the_counter_counts():
     assert int(agent.train_step_counter) == 1
 
 
+@pytest.mark.slow
 def test_a_clip_of_0_is_none():
     results = []
     for clip in (0.0, 1e9, 40.0):
@@ -169,6 +171,7 @@ def test_collects_through_a_tf_agents_driver_and_learns_from_its_replay_buffer()
     assert set(info.extra) >= {"policy_gradient_loss", "baseline_loss", "entropy_loss", "entropy"}
 
 
+@pytest.mark.slow
 def test_saved_policy_loads_in_plain_tensorflow_and_acts(tmp_path):
     agent = make_agent(Catch(1, 0))
     PolicySaver(agent.policy, batch_size=None).save(str(tmp_path / "policy"))

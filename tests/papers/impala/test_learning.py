@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from paper_configs.impala import gymnasium
@@ -43,6 +44,7 @@ def train_on_instructions(updates: int, told: bool) -> tuple[np.ndarray, list[np
     return np.array(scores), [variable.numpy() for variable in agent.trainable_variables]
 
 
+@pytest.mark.slow
 def test_it_does_what_the_instruction_says_and_without_one_it_guesses():
     """After half of the updates it does two of three instructions."""
     scores, _ = train_on_instructions(400, told=True)
@@ -52,6 +54,7 @@ def test_it_does_what_the_instruction_says_and_without_one_it_guesses():
     assert scores[-1000:].mean() < 0.45
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_weights():
     first, again = (train_on_instructions(3, told=True)[1] for _ in range(2))
     for a, b in zip(first, again, strict=True):
@@ -78,6 +81,7 @@ def catch_what_is_seen_once(folder, core_units: int, steps: int) -> float:
     return last.mean_return
 
 
+@pytest.mark.slow
 def test_an_lstm_remembers_what_a_feed_forward_network_cannot(tmp_path):
     """Without memory three of five balls are caught at best: a return of 0.2.
 

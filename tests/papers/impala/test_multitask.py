@@ -64,6 +64,7 @@ def weights(trainer):
     return [x.numpy() for x in trainer._learner.agent.variables]
 
 
+@pytest.mark.slow
 def test_a_run_that_was_interrupted_is_the_same_to_the_bit_and_logs_each_game(tmp_path):
     whole = build(small_config(), tmp_path / "whole")
     updates = train(whole, midway=tmp_path / "halves/checkpoints")
@@ -104,6 +105,7 @@ def test_each_batch_has_as_many_unrolls_of_each_game(tmp_path):
     assert shares == {0: 6, 1: 6}
 
 
+@pytest.mark.slow
 def test_a_worker_of_a3c_plays_one_of_the_games(tmp_path):
     """As on DMLab-30, where 210 workers are 7 for each level; an update learns from one of them."""
     config = small_config()

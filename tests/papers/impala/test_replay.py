@@ -51,6 +51,7 @@ def recorded(trainer, updates):
 RECURRENT = {"env": {"last_action_and_reward": True}, "network": {"core_units": 8}}
 
 
+@pytest.mark.slow
 def test_half_of_a_batch_is_replayed_with_the_state_that_its_unrolls_began_with(tmp_path):
     config = catch_config(**RECURRENT)
     config.learner.batch_size, config.replay.fraction, config.replay.capacity = 8, 0.5, 12
@@ -74,6 +75,7 @@ def test_half_of_a_batch_is_replayed_with_the_state_that_its_unrolls_began_with(
     assert sum(np.abs(state).min() > 0 for _, state in states.values()) > 15  # zeros where a game begins
 
 
+@pytest.mark.slow
 def test_ratios_are_1_where_the_weights_have_not_moved_also_across_ends(tmp_path):
     """The LSTM goes over rows of ends and beginnings as it did when it acted; replayed unrolls are of older weights."""
     config = catch_config(**RECURRENT)
@@ -150,6 +152,7 @@ def test_replayed_unrolls_have_the_loss_of_section_4_2_for_the_policy_that_acted
     assert float(agent.loss(tensors).loss) == pytest.approx(sum(by_hand), rel=1e-4, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_it_learns_catch_from_half_the_games(tmp_path):
     """A third of the balls is caught at random: a return of -0.4 or so."""
     config = catch_config(replay={"fraction": 0.5, "capacity": 40}, learner={"batch_size": 16})

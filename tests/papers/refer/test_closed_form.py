@@ -57,6 +57,7 @@ def test_a_gradient_of_v_racer_has_the_products_of_its_layers():
     assert gradient_cost.replay_cost(agent, 256, 17) == forward + to_weights + to_inputs + to_biases
 
 
+@pytest.mark.slow
 def test_a_gradient_of_acer_is_from_episodes_as_long_as_the_time_limit_of_the_task():
     config = closed_form_config.get_config("smoke")
     acer = find_experiment(config.acer)
@@ -103,6 +104,7 @@ def test_its_environments_are_closed(monkeypatch):
     assert sorted(closed) == sorted(opened)
 
 
+@pytest.mark.slow
 def test_its_records_reproduce_six_published_numbers_and_miss_two(tmp_path, monkeypatch):
     hidden = []
     monkeypatch.setattr(devices, "hide_gpus", lambda: hidden.append(True))

@@ -93,12 +93,14 @@ def test_the_mean_is_bounded_and_so_is_the_divergence():
     assert means["kl"] == pytest.approx(2 * A / 0.2**2, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_it_learns_to_balance(tmp_path):
     training = build(tmp_path, agent="ddpg_refer", frames=8_000)
     list(training)
     assert training.summary()["evaluation"]["mean"] > 60  # of 200; random play falls after some 5 steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turned", ["policy", "critic"])
 def test_with_a_sign_turned_it_does_not(tmp_path, monkeypatch, turned):
     right = ddpg.ddpg_loss

@@ -31,6 +31,7 @@ def test_k_steps_in_one_call_are_k_calls_of_one_step(name):
         np.testing.assert_allclose(variables(fused)[key], expected, rtol=1e-4, atol=1e-5, err_msg=key)
 
 
+@pytest.mark.slow
 @BOTH
 def test_xla_gives_what_the_graph_gives(name):
     plain, compiled = agent_of(name, 2), agent_of(name, 2, compile_with_xla=True)

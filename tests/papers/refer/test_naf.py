@@ -61,12 +61,14 @@ def test_the_mean_has_no_bounds():
     assert np.abs(agent.forward(random_batch(B, S, A).state)[1]).max() > 2
 
 
+@pytest.mark.slow
 def test_it_learns_to_balance(tmp_path):
     training = build(tmp_path, agent="naf_refer", frames=8_000)
     list(training)
     assert training.summary()["evaluation"]["mean"] > 60  # of 200; random play falls after some 5 steps
 
 
+@pytest.mark.slow
 def test_with_the_sign_of_its_rewards_turned_it_does_not(tmp_path, monkeypatch):
     right = naf.naf_loss
 

@@ -115,6 +115,7 @@ def test_all_minibatches_of_a_rollout_have_the_targets_of_its_beginning():
         np.testing.assert_allclose(one.variable.numpy(), other.variable.numpy(), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_xla_gives_what_the_graph_gives():
     plain, compiled = _agent(), _agent(compile_with_xla=True)
     indices = np.arange(B).reshape(-1, 4)

@@ -44,12 +44,14 @@ def _run(training, updates=None):
 LEARNING = {"steps": 512, "updates": 30, "max_steps": 200, "compile_": "xla", "learning_rate": 3e-3}
 
 
+@pytest.mark.slow
 def test_it_learns_to_balance(tmp_path):
     training = _build(tmp_path, **LEARNING)
     _run(training)
     assert training.summary()["evaluation"]["mean"] > 60  # of 200; random play falls after some 6 steps
 
 
+@pytest.mark.slow
 def test_with_the_sign_of_its_policy_gradient_turned_it_does_not(tmp_path, monkeypatch):
     right = ppo_loss.clipped_surrogate
     monkeypatch.setattr(ppo_loss, "clipped_surrogate", lambda *arguments: -right(*arguments))
@@ -58,12 +60,14 @@ def test_with_the_sign_of_its_policy_gradient_turned_it_does_not(tmp_path, monke
     assert training.summary()["evaluation"]["mean"] < 10
 
 
+@pytest.mark.slow
 def test_same_seed_same_bits(tmp_path):
     first, again, other = (_run(_build(tmp_path / name, seed)) for name, seed in (("a", 1), ("b", 1), ("c", 2)))
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["InvertedPendulum", "HalfCheetah"])
 def test_resumed_run_continues_bit_identically(tmp_path, task):
     whole = _run(_build(tmp_path / "whole", task=task))

@@ -123,6 +123,7 @@ def test_minibatches_of_one_call_are_sampled_separately():
         np.testing.assert_allclose(weights[8 * k : 8 * k + 8], (ranks / 64) ** (0.5 * beta), rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["vracer", "ddpg", "naf"])
 def test_a_weight_multiplies_the_gradient_of_its_sample(name):
     """The gradient of a weighted minibatch is that of the same minibatch with samples repeated."""
@@ -153,6 +154,7 @@ def test_errors_of_ddpg_and_naf_are_those_of_their_targets():
     np.testing.assert_allclose(naf.train(batch, *scalars()).td_error, q - batch.reward, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("task", "agent"), [("HalfCheetah", "vracer_per"), ("InvertedPendulum", "ddpg_per")])
 def test_resumed_run_continues_bit_identically(tmp_path, task, agent):
     run = {"task": task, "agent": agent, "frames": 640, "max_steps": 50}
@@ -163,12 +165,14 @@ def test_resumed_run_continues_bit_identically(tmp_path, task, agent):
     np.testing.assert_array_equal(np.concatenate([first, rest]), whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", ["ddpg_per", "naf_per"])
 def test_it_learns_to_balance(tmp_path, agent):
     run, _ = _run(tmp_path, agent=agent, frames=8_000)
     assert run.summary()["evaluation"]["mean"] > 60  # of 200; random play falls after some 5 steps
 
 
+@pytest.mark.slow
 def test_with_the_sign_of_its_weights_turned_it_does_not(tmp_path, monkeypatch):
     right = training.sample_minibatches
 

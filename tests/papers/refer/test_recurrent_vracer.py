@@ -178,6 +178,7 @@ def test_k_steps_in_one_call_are_k_calls_of_one_step():
     np.testing.assert_allclose(fused.weights.numpy(), serial.weights.numpy(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_xla_gives_what_the_graph_gives():
     plain, compiled = agent_of(2), agent_of(2, compile_with_xla=True)
     for agent in (plain, compiled):
@@ -212,6 +213,7 @@ def mean_return(training):
     return training.summary()["evaluation"]["mean"]
 
 
+@pytest.mark.slow
 def test_with_hidden_velocities_memory_balances_and_its_absence_does_not(tmp_path):
     with_memory = mean_return(build(tmp_path / "lstm", frames=8_000))
     without = mean_return(build(tmp_path / "mlp", agent="vracer_refer", frames=8_000))
@@ -219,6 +221,7 @@ def test_with_hidden_velocities_memory_balances_and_its_absence_does_not(tmp_pat
     assert with_memory > 1.5 * without
 
 
+@pytest.mark.slow
 def test_with_the_sign_of_its_policy_gradient_turned_it_does_not_learn(tmp_path, monkeypatch):
     right = loss.off_policy_gradient_loss
     monkeypatch.setattr(loss, "off_policy_gradient_loss", lambda *arguments: -right(*arguments))

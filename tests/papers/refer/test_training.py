@@ -29,12 +29,14 @@ def _run(path, updates=None, **changes):
     return training, np.array(trail)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", ["serial", "overlap"])
 def test_it_learns_to_balance(tmp_path, schedule):
     training, _ = _run(tmp_path, schedule=schedule)
     assert training.summary()["evaluation"]["mean"] > 60  # of 200; random play falls after some 5 steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", ["vracer_er", "vracer_refer1", "vracer_refer2"])
 def test_without_one_of_the_rules_it_learns_too(tmp_path, agent):
     """The best mean of the last 100 episodes; plain replay loses it again when such a run goes on."""
@@ -42,12 +44,14 @@ def test_without_one_of_the_rules_it_learns_too(tmp_path, agent):
     assert np.nanmax(trail[:, 1]) > 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["quadratic", "gaussian"])
 def test_with_an_advantage_it_learns_too(tmp_path, form):
     training, _ = _run(tmp_path, advantage=form)
     assert training.summary()["evaluation"]["mean"] > 60
 
 
+@pytest.mark.slow
 def test_with_the_sign_of_its_policy_gradient_turned_it_does_not(tmp_path, monkeypatch):
     right = loss.off_policy_gradient_loss
     monkeypatch.setattr(loss, "off_policy_gradient_loss", lambda *arguments: -right(*arguments))
@@ -55,6 +59,7 @@ def test_with_the_sign_of_its_policy_gradient_turned_it_does_not(tmp_path, monke
     assert training.summary()["evaluation"]["mean"] < 15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", ["vracer_refer", "ddpg_er", "naf_refer", "lstm_refer"])
 def test_same_seed_same_bits(tmp_path, agent):
     _, first = _run(tmp_path / "a", updates=20, agent=agent)
@@ -68,13 +73,13 @@ def test_same_seed_same_bits(tmp_path, agent):
     ("task", "agent", "schedule"),
     [
         ("InvertedPendulum", "vracer_refer", "serial"),
-        ("HalfCheetah", "vracer_refer", "serial"),
-        ("HalfCheetah", "ddpg_er", "serial"),  # its noise remembers the step before
-        ("InvertedPendulum", "ddpg_refer", "serial"),
-        ("HalfCheetah", "naf_refer", "serial"),
-        ("Hopper", "lstm_refer", "serial"),  # it remembers the episode
         ("InvertedPendulum", "vracer_refer", "overlap"),
-        ("Hopper", "lstm_refer", "overlap"),
+        pytest.param("HalfCheetah", "vracer_refer", "serial", marks=pytest.mark.slow),
+        pytest.param("HalfCheetah", "ddpg_er", "serial", marks=pytest.mark.slow),  # its noise remembers the step before
+        pytest.param("InvertedPendulum", "ddpg_refer", "serial", marks=pytest.mark.slow),
+        pytest.param("HalfCheetah", "naf_refer", "serial", marks=pytest.mark.slow),
+        pytest.param("Hopper", "lstm_refer", "serial", marks=pytest.mark.slow),  # it remembers the episode
+        pytest.param("Hopper", "lstm_refer", "overlap", marks=pytest.mark.slow),
     ],
 )
 def test_resumed_run_continues_bit_identically(tmp_path, task, agent, schedule):
@@ -121,6 +126,7 @@ class InTurn:
         """There is no thread."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", ["vracer_refer", "ddpg_er", "lstm_refer"])
 def test_with_overlap_what_is_done_at_the_same_time_does_not_meet(tmp_path, agent):
     """The bits are those of gradient steps, then environment steps with the weights of before, in one thread."""
@@ -364,6 +370,7 @@ def test_agents_of_figures_7_and_8_have_their_own_values(scale):
     environment.close()
 
 
+@pytest.mark.slow
 def test_endings_reach_the_memory_as_what_they_are(tmp_path):
     falls, _ = _run(tmp_path / "falls", frames=160)
     memory = falls._memory
@@ -519,6 +526,7 @@ def test_c_max_anneals_and_beta_follows_the_far_policy_fraction(tmp_path):
     assert training._beta < 0.95
 
 
+@pytest.mark.slow
 def test_evaluation_is_of_the_last_window(tmp_path):
     training, _ = _run(tmp_path, frames=3_200)
     evaluation = training.summary()["evaluation"]

@@ -29,6 +29,7 @@ def step(agent, batch, mode="graph"):
     return learner.step(learner.to_device(batch)).scalars
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("acting", ["first", "average"])
 def test_eager_graph_and_xla_make_the_same_update(acting):
     """Of weights and, with a step of 1 along the metagradient, of eta."""
@@ -69,6 +70,7 @@ def test_two_replicas_make_the_update_of_one_device_with_the_whole_batch(tmp_pat
         assert np.abs(result[f"eta_{name}"] - INITIAL[name]).max() > 5e-4, name
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bits():
     """However many layers there were before, whose number Keras has in its names.
 
@@ -212,6 +214,7 @@ def test_a_random_head_acts_and_says_its_own_logits():
     assert greedy.action.dtype == tf.int32
 
 
+@pytest.mark.slow
 def test_scalars_of_an_update():
     agent = make_agent(num_heads=2)
     scalars = step(agent, random_batch(agent, 4, seed=0))

@@ -22,6 +22,7 @@ from tests.support.point_mass import PointMass
 # The update
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("num_heads", "clip"), [(1, 1e3), (1, 2.0), (3, 2.0)])
 def test_the_metagradient_equals_finite_differences(num_heads, clip):
     """Through burn-in, LSTM, resets, Jacobian and the KL to a standard normal; `random_unrolls` poisons the rest."""
@@ -36,6 +37,7 @@ def variables_of(agent):
     return [v.numpy() for v in [*agent._network.trainable_variables, *eta]]
 
 
+@pytest.mark.slow
 def test_eager_graph_and_xla_make_the_same_update():
     results = []
     for mode in ("eager", "graph", "xla"):

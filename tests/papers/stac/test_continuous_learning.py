@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from repro.training.learner import Learner
@@ -16,6 +17,7 @@ from tests.support.point_mass import PointMass
 POINTS, UNROLL, OVERLAP, SEED = 16, 12, 4, 1
 
 
+@pytest.mark.slow
 def test_the_point_is_pushed_to_the_origin():
     """A straight way has a return of -3, standing still -18."""
     outer = OUTER._replace(gamma=0.9, lambda_=1.0, alpha_rho=1.0, alpha_c=1.0, truncation=1.0)

@@ -101,6 +101,7 @@ def small_config(updates):
     return config
 
 
+@pytest.mark.slow
 def test_a_run_resumes_to_the_bit(tmp_path):
     """Also what the last unroll shares with the next, and the state of the core."""
     whole = find_experiment(small_config(8)).build_trainer(3, Folder(tmp_path / "whole"), print)

@@ -132,6 +132,7 @@ def state_of(trainer):
     return eta, [variable.numpy() for variable in variables]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["graph", "xla"])
 def test_a_run_resumes_to_the_bit(tmp_path, mode):
     """Metaparameters and the moments of their Adam too, which the updates after the stop would differ without.

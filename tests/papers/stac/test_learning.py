@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from repro.training.learner import Learner
@@ -45,6 +46,7 @@ def value_of(agent, name):
     return float(agent._metaparameters.scalars()[f"{name}_1"])
 
 
+@pytest.mark.slow
 def test_a_discount_that_is_too_small_rises_and_the_task_is_learned():
     """gamma begins at 0.12, with which a step that is two before the end hardly knows of the reward."""
     games, agent = train(150, {"gamma": -2.0})
@@ -55,6 +57,7 @@ def test_a_discount_that_is_too_small_rises_and_the_task_is_learned():
     assert value_of(agent, "gamma") < 0.02
 
 
+@pytest.mark.slow
 def test_an_entropy_weight_falls_where_reward_is_what_counts_and_rises_where_entropy_is():
     """The inner loss begins with half the weight of the outer. A metagradient that is reversed fails at both."""
     low, high = (train(120, {"g_e": 0.0}, outer=OUTER._replace(g_e=weight))[1] for weight in (0.01, 1.0))
@@ -62,6 +65,7 @@ def test_an_entropy_weight_falls_where_reward_is_what_counts_and_rises_where_ent
     assert value_of(high, "g_e") > 0.6
 
 
+@pytest.mark.slow
 def test_the_heads_of_stacx_tune_their_discounts_apart():
     games, agent = train(150, {"gamma": -2.0}, num_heads=3)
     gammas = [float(x) for x in agent._metaparameters.scalars().values()]

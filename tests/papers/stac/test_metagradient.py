@@ -114,11 +114,11 @@ def test_equals_finite_differences_through_the_whole_step(tuned, clip):
 @pytest.mark.parametrize(
     ("acting", "clip", "tuned"),
     [
-        ("first", 1e3, STAC),
         ("first", 2.0, STAC),
         ("first", 2.0, TWO_ALPHAS),
-        ("random", 2.0, STAC),
-        ("average", 2.0, STAC),
+        pytest.param("first", 1e3, STAC, marks=pytest.mark.slow),
+        pytest.param("random", 2.0, STAC, marks=pytest.mark.slow),
+        pytest.param("average", 2.0, STAC, marks=pytest.mark.slow),
     ],
 )
 def test_equals_finite_differences_with_three_heads(acting, clip, tuned):
@@ -128,7 +128,7 @@ def test_equals_finite_differences_with_three_heads(acting, clip, tuned):
     assert all(np.abs(x).min() > 0 for x in found.values())
 
 
-@pytest.mark.parametrize("tuned", [STAC, TWO_ALPHAS], ids="-".join)
+@pytest.mark.parametrize("tuned", [pytest.param(STAC, marks=pytest.mark.slow), TWO_ALPHAS], ids="-".join)
 def test_equals_finite_differences_through_convolutions(tuned):
     """Pooling and residual blocks as in Atari's deep torso, and the strides of the one of pixels."""
     found, norm = compare(tuned, make_torso=conv_torso, clip=2.0)
@@ -192,6 +192,7 @@ def metagradient_of(agent, batch):
     return {name: before[name] - eta.numpy() for name, eta in agent._metaparameters.eta.items()}
 
 
+@pytest.mark.slow
 def test_gamma_and_lambda_do_not_matter_where_every_step_is_the_last():
     agent = make_agent()
     batch = random_batch(agent, 3, seed=1)
@@ -214,6 +215,7 @@ def test_lambda_does_not_matter_to_one_step():
     assert found["gamma"] != 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_nothing_matters_where_every_row_lies_between_games(jit_compile):
     """The inner gradient is exactly zero, where the clip by its norm has no derivative. NaN elsewhere stays."""

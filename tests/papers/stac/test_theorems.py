@@ -19,6 +19,7 @@ def smoke(**changes):
     return shorten(theorems_config.get_config("smoke"), **changes)
 
 
+@pytest.mark.slow
 def test_its_records_have_the_statements_but_those_of_the_printed_condition(tmp_path):
     found = check_records(theorems, theorems_config.get_config("smoke"), tmp_path, not_printed=("contraction_proved",))
     assert {name: found[name] for name in ZEROS} == dict.fromkeys(ZEROS, 0.0)

@@ -39,6 +39,7 @@ def by_hand(num_heads, tuned):
     return passes * (LENGTH + 1) / LENGTH + first + policy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("agent", "num_heads"), [("impala", 1), ("impala_aux", 3), ("stac", 1), ("stacx", 3)])
 def test_self_tuning_adds_one_gradient_and_one_pass_back_through_another(agent, num_heads):
     experiment = find_experiment(ml_collections.ConfigDict(resolve_plain(small_setup().to_dict(), agent)))
@@ -46,6 +47,7 @@ def test_self_tuning_adds_one_gradient_and_one_pass_back_through_another(agent, 
     assert update_cost.step_cost(experiment, seed=0) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_its_records_are_the_ratios_of_each_setup(tmp_path):
     config = update_cost_config.get_config("smoke")
     config.setups, config.gymnasium = ("gymnasium",), small_setup()
