@@ -27,7 +27,8 @@ setup: .venv/complete $(if $(CUDA),.venv/cuda)  ## install everything into .venv
 .venv/complete: requirements.lock setup.cfg pyproject.toml
 	@echo "Installing into .venv, some minutes the first time."
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-compile --requirement requirements.lock
+	PYTHONWARNINGS=ignore $(BIN)/python -m compileall -qq -j 0 .venv/lib || true  # pip would do it on one core; some files are no Python 3
 	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 

@@ -245,6 +245,11 @@ def test_main_claims_are_on_the_page_though_none_has_a_run(text):
     assert [row.column for row in main if row.note and row.note in section] == []  # none is run
 
 
+def test_a_unit_that_begins_with_a_number_does_not_run_into_the_value(text):
+    assert re.search(r"<small>\(1 if [^<]*\)</small>", text)
+    assert "<small>episode return</small>" in text
+
+
 def test_bar_counts_the_printed_numbers(outline):
     bars = [div["aria-label"] for div in outline.of("div") if div.get("class") == "bar"]
     assert len(bars) == 2 * len(published.papers())  # above all papers, and above its own rows
