@@ -67,9 +67,9 @@ campaign: setup  ## work through paper_configs/campaign.py on all cores, for wee
 campaign-plan: setup  ## its runs, core-hours and the rows that they answer, and how far it is
 	$(BIN)/python -m repro.campaign --dry_run
 
-# Many tests wait for other processes, so that two cores carry four workers.
+# Tests wait for other processes at times, the slow ones most of it: two cores carry three workers, and four.
 test: setup  ## unit and numerical tests but the slow ones
-	$(BIN)/python -m pytest --numprocesses=4 --dist=worksteal -m "not slow" --durations=10
+	$(BIN)/python -m pytest --numprocesses=3 --dist=worksteal -m "not slow" --durations=10
 
 test-slow: setup  ## the others: learning, whole runs again to the bit, kills, several machines; about as long
 	$(BIN)/python -m pytest --numprocesses=4 --dist=worksteal -m slow

@@ -102,10 +102,10 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         ValueError: unknown scale.
     """
     if config.scale == "smoke":  # half a minute: proves the path
-        config.num_env_frames = 18_000  # the first games end
+        config.num_env_frames = 9_000  # the first games end
         config.network.torso = "shallow"
         config.replay.frames = 10_000
-        config.env.max_frames = 4_000
+        config.env.max_frames = 2_000
         config.runtime.envs_per_actor = 4
         config.runtime.checkpoint_seconds = 5.0
     elif config.scale == "desk":  # the reasons stand in repro/papers/acer/README.md

@@ -158,12 +158,12 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
     Raises:
         ValueError: unknown scale.
     """
-    if config.scale == "smoke":  # about a minute: proves the path
-        config.num_env_frames = 50_000
+    if config.scale == "smoke":  # half a minute: proves the path
+        config.num_env_frames = 20_000  # the first games end
         config.network.torso = "shallow"
         config.evaluation.episodes = 8
         config.evaluation.num_envs = 8
-        config.env.max_frames = 8_000
+        config.env.max_frames = 2_000
         config.runtime.envs_per_actor = 8  # each takes a tenth of a second to begin
         config.runtime.checkpoint_seconds = 5.0
     elif config.scale == "desk":  # repro/papers/stac/README.md has the reasons, which are IMPALA's
