@@ -102,10 +102,10 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         ValueError: unknown scale.
     """
     if config.scale == "smoke":  # half a minute: proves the path
-        config.num_env_frames = 12_000
+        config.num_env_frames = 6_400
         config.network.torso = "shallow"
         config.replay.frames = 16_000
-        config.replay.first_frames = 4_000
+        config.replay.first_frames = 3_200
         config.learner.batch_size = 8
         config.learner.target_period = 100
         config.exploration.frames = 10_000

@@ -28,6 +28,8 @@ from repro.evidence.references import Differences
 
 RowKey = tuple[str, int]
 """Paper, and place among its rows."""
+MIN_TASKS = 2
+"""Fewest tasks of several by which a claim over them can be decided, since one alone is not to."""
 
 
 def shares(
@@ -139,7 +141,8 @@ def _share(
             tasks = {
                 task: by_agent for task, by_agent in tasks.items() if claim_intervals.can_be_ordered(by_agent, orders)
             }
-        if claim.takes_all_tasks and len(tasks) < total:
+        needed = total if claim.takes_all_tasks else 1 if claim.is_of_each_task else min(total, MIN_TASKS)
+        if len(tasks) < needed:
             tasks = {}
         of_all.append(sum(_part(printed, task, others, min_runs, held, configs_dir) for task in tasks) / total)
     return min(sum(of_all) / len(of_all), 1.0)

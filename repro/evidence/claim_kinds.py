@@ -81,6 +81,11 @@ class Claim:
         return tasks * (1 if self.joined_by == "all" else others)
 
     @property
+    def is_of_each_task(self) -> bool:
+        """Whether a single task may decide it: it is about the number of tasks, or the largest of them."""
+        return self.count is not None or self.over_tasks is task_aggregates.largest
+
+    @property
     def takes_all_tasks(self) -> bool:
         """Whether it is about a number of tasks of the row's set, which a part of the set says nothing of."""
         return self.over_tasks is task_aggregates.total

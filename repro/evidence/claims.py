@@ -60,7 +60,10 @@ def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, referenc
         reasons += comparisons.too_few_runs(fewest, min_runs)
         compared += others
         if any(claim.belongs(_chosen(printed, by_agent)) for by_agent in usable.values()):
-            found.append(_measure(printed, claim, usable, rng))
+            result = _measure(printed, claim, usable, rng)
+            if len(usable) < total and not claim.is_of_each_task:
+                result = dataclasses.replace(result, without=_without_each(printed, claim, usable))
+            found.append(result)
         else:
             foreign = True
     if not found:
@@ -235,6 +238,19 @@ def _measure(
     if claim.never and max((value, *(interval or ()))) >= task_measures.RATIO_CAP:
         notes.append(f"{task_measures.RATIO_CAP:g} stands for {claim.never}")
     return ClaimResult(value, interval, groups, groups, shortfalls, "; ".join(notes))
+
+
+def _without_each(
+    printed: PublishedRow, claim: Claim, tasks: Mapping[str, Sequence[Records]]
+) -> dict[str, statistics.Interval | None]:
+    """The interval without each of some tasks; None where none that counts is left."""
+    found = {}
+    for left_out in tasks:
+        others = {task: by_agent for task, by_agent in tasks.items() if task != left_out}
+        counts = any(claim.belongs(_chosen(printed, by_agent)) for by_agent in others.values())
+        rng = np.random.default_rng(0)  # of its own, so that the other intervals stay as they are
+        found[left_out] = _measure(printed, claim, others, rng).interval if counts else None
+    return found
 
 
 def _support(printed: PublishedRow, result: ClaimResult) -> float:

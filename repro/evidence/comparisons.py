@@ -68,6 +68,8 @@ class ClaimResult:
         note: what else a reader must know; empty otherwise.
         candidates: where the best runs of each agent count, those that each of `compared` was chosen from; None where
             all runs count.
+        without: where the tasks are a part of those of the row, the interval without each of them; None where no task
+            is left, or too few runs are for one.
     """
 
     value: float
@@ -77,6 +79,7 @@ class ClaimResult:
     shortfalls: tuple[str, ...] = ()
     note: str = ""
     candidates: Sequence[Records] | None = None
+    without: Mapping[str, statistics.Interval | None] = dataclasses.field(default_factory=dict)
 
 
 def number_of_tasks(name: str) -> int:

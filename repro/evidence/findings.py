@@ -24,9 +24,30 @@ def judge(printed: PublishedRow, ours: Result, share: float | None, random: floa
         return None
     if not ours.fields:
         return "not run" if printed.cannot_run is None else "cannot run here"
-    value, interval = ours.fields["value"], ours.fields["interval"]
-    ends = (value, value) if ours.fields.get("exact") else interval
-    found = find(printed.value, printed.better, ends, printed.tolerance(random))
+    return "undecided" if find_dissent(printed, ours, share, random) else _judge_alone(printed, ours, share, random)
+
+
+def find_dissent(printed: PublishedRow, ours: Result, share: float | None, random: float) -> tuple[str, ...]:
+    """Returns the alternatives that do not give the answer that our number gives by itself, if it gives one.
+
+    Arguments as for `judge`.
+    """
+    if printed.value is None or not ours.fields:
+        return ()
+    found, tolerance = _judge_alone(printed, ours, share, random), printed.tolerance(random)
+    if found == "undecided":
+        return ()
+    return tuple(
+        name
+        for name, interval in ours.alternatives.items()
+        if find(printed.value, printed.better, interval, tolerance) != found
+    )
+
+
+def _judge_alone(printed: PublishedRow, ours: Result, share: float | None, random: float) -> Finding:
+    """What our number says, whatever its alternatives do."""
+    assert printed.value is not None
+    found = _compare(printed, ours, random)
     if len(ours.fields["seeds"]) < runs_to_decide(printed, ours.learned):
         return "undecided"
     if ours.learned and printed.measure == "evaluation":
@@ -37,6 +58,20 @@ def judge(printed: PublishedRow, ours: Result, share: float | None, random: floa
             return "undecided"
         if found == "agrees" and printed.statement is None and printed.better == "more" and printed.value <= random:
             return "undecided"  # a score that random play reaches as well
+    return found
+
+
+def _compare(printed: PublishedRow, ours: Result, random: float) -> Finding:
+    """What our number says of a printed one, by itself."""
+    assert printed.value is not None
+    value, interval = ours.fields["value"], ours.fields["interval"]
+    ends, tolerance = (value, value) if ours.fields.get("exact") else interval, printed.tolerance(random)
+    found = find(printed.value, printed.better, ends, tolerance)
+    if found == "contradicts" and printed.protocol.get("one_problem", False):
+        assert ends is not None
+        assert tolerance is not None  # of both the schema makes sure
+        if ends[1] > printed.value - tolerance[0]:  # the paper's problem may be one of those that are so
+            return "undecided"
     return found
 
 

@@ -30,12 +30,15 @@ class Result:
         note: what a reader must know.
         used: the records that the fields were chosen from.
         shortfalls: tasks, agents and the like that the number is about and `used` lacks.
+        alternatives: intervals that must give the same answer, by what they are in words: without one of the tasks,
+            where these are a part of the row's, or of a reading that the paper leaves open. None where there is none.
     """
 
     fields: Mapping[str, Any]
     note: str
     used: Sequence[Mapping[str, Any]] = ()
     shortfalls: tuple[str, ...] = ()
+    alternatives: Mapping[str, statistics.Interval | None] = dataclasses.field(default_factory=dict)
 
     @property
     def learned(self) -> bool:
@@ -43,14 +46,16 @@ class Result:
         return any(record["schedule"] != "study" for record in self.used)
 
 
-def answer_task(printed: published.PublishedRow, group: Group, field: str | None) -> Result:
+def answer_task(printed: published.PublishedRow, groups: Mapping[Key, Group], field: str | None) -> Result:
     """Returns our result for a number of one task, where `protocol["best"]` is a number of the runs that end best.
 
     Args:
         printed: neither a claim nor an aggregate.
-        group: the records of its agent on its task.
+        groups: of all agents and tasks.
         field: the records' field that the budget is counted in; None for that of their own.
     """
+    paper, experiment, task, agent = printed.paper, printed.experiment, printed.task, printed.agent
+    group = groups.get((paper, str(experiment), task, str(agent)), Group(()))
     if printed.measure == "evaluation":
         wrong = {record["evaluation"]["unit"] for record in group.records} - {printed.unit}
         if wrong and printed.statement is not None:
@@ -67,8 +72,14 @@ def answer_task(printed: published.PublishedRow, group: Group, field: str | None
         fields["interval"] = (low, high) if low < high else None
         fields["no_interval"] = "" if low < high else EQUAL_SCORES
         notes.append(f"the best {len(counted_runs)} of {len(group.records)} runs count")
+    alternatives = {}
+    if fields:
+        for other in printed.protocol.get("readings", ()):
+            read = summarize_runs(groups.get((paper, other, task, str(agent)), Group(())).records, field)
+            ends = (read["value"], read["value"]) if read.get("exact") else read.get("interval")
+            alternatives[f"as {other} reads it"] = ends
     shortfalls, more = _of_search(printed, counted_runs, group.records)
-    return Result(fields, "; ".join([*notes, *more]), group.records, shortfalls)
+    return Result(fields, "; ".join([*notes, *more]), group.records, shortfalls, alternatives)
 
 
 def _of_search(
@@ -123,7 +134,9 @@ def answer_claim(
     shortfalls, notes = _of_search(
         printed, used, used if found.candidates is None else [record for group in found.candidates for record in group]
     )
-    return Result(fields, "; ".join(filter(None, (found.note, *notes))), used, (*shortfalls, *found.shortfalls))
+    note = "; ".join(filter(None, (found.note, *notes)))
+    alternatives = {f"without {task}": interval for task, interval in found.without.items()}
+    return Result(fields, note, used, (*shortfalls, *found.shortfalls), alternatives)
 
 
 def answer_aggregate(

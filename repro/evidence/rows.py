@@ -29,7 +29,7 @@ class Row:
         published_budget: the paper's training budget, in `budget_field`.
         budget_field: num_env_frames, num_env_steps, agent_steps or gradient_steps; None without a published budget.
         counts: what `budget` counts, in words.
-        better: how `published` is met, as in `published.Better`.
+        better, margin: how `published` is met, as in `published.PublishedRow`.
         value: mean of ours over seeds of the mean over episodes, None when not run; for an aggregate, that of all
             its tasks.
         interval: 95 % interval of `value`; None when not run, with a single score, or with equal ones.
@@ -66,6 +66,7 @@ class Row:
     statement: str | None = None
     claim: str | None = None
     better: published.Better = "more"
+    margin: tuple[published.MarginKind, float] | None = None
     published: float | None = None
     published_seeds: int | None = None
     published_budget: int | None = None
@@ -205,16 +206,18 @@ def printed_row(
     elif printed.claim is not None:
         ours = results.answer_claim(printed, groups, references, field)
     else:
-        ours = results.answer_task(printed, groups.get(row_key(printed), Group(())), field)
+        ours = results.answer_task(printed, groups, field)
     share = ours.fields["budget"] / budget if ours.fields and budget else None
     differing = references.differing_settings(ours.used)
     shortfalls = findings.list_shortfalls(printed, ours, share, len(differing)) if ours.fields else ()
     random = scores.get(printed.task, {}).get("random")
     if random is None and printed.claim is None:
         random = references.random_score(ours.used)
-    note = ours.note
+    notes = [ours.note]
+    if dissent := findings.find_dissent(printed, ours, share, random or 0.0):
+        notes.append(f"not answered the same {' or '.join(dissent)}")
     if not ours.fields and printed.cannot_run is not None:
-        note = "; ".join(filter(None, (ours.note, f"needs {printed.cannot_run}")))
+        notes.append(f"needs {printed.cannot_run}")
     return Row(
         paper=printed.paper,
         experiment=printed.experiment,
@@ -226,6 +229,7 @@ def printed_row(
         statement=printed.statement,
         claim=printed.claim,
         better=printed.better,
+        margin=printed.margin,
         unit=printed.unit,
         published=printed.value,
         published_seeds=printed.n_seeds,
@@ -241,7 +245,7 @@ def printed_row(
         sentence=printed.sentence,
         main=printed.main,
         command=commands.row_command(printed, ours.used, groups, configs_dir),
-        note="; ".join(filter(None, (note, printed.note))),
+        note="; ".join(filter(None, (*notes, printed.note))),
         **ours.fields,
     )
 

@@ -27,8 +27,10 @@ deviations.
 
 READING = """
 A published value without a sign is to be reached or exceeded. `≤` marks one that is not to be exceeded, `=` one to be
-met, `>` and `<` one to be surpassed. Intervals are 95 % intervals over seeds. With a single seed they are over the
-episodes of its evaluation or the repetitions of its study, and say nothing about other seeds.
+met, `>` and `<` one to be surpassed. Of a sentence, `Asked` is what our number has to be for it to hold: the paper may
+print no number there. `±` and `×÷` give the margin within which a value counts as met, in its unit, as a factor, or
+with `%` as a share of the distance to random play. Intervals are 95 % intervals over seeds. With a single seed they are
+over the episodes of its evaluation or the repetitions of its study, and say nothing about other seeds.
 
 """
 
@@ -85,7 +87,7 @@ def _main_claims(rows: Sequence[Row]) -> str:
         "Claim": [f"{row.statement} ({tables.named(str(row.table))})" for row in rows],
         "Task": [tables.task(row) for row in rows],
         "Number": [row.unit for row in rows],
-        "Published": [tables.target(row) for row in rows],
+        "Asked": [tables.target(row) for row in rows],
         "Ours [95 %]": [tables.ours(row) for row in rows],
         "Finding": [tables.judgement(row) for row in rows],
         "Less than the paper's protocol": [tables.shortfalls(row) for row in rows],
@@ -164,7 +166,7 @@ def _table(rows: Sequence[Row], *, with_unit: bool, with_command: bool) -> str:
         "Task": tables.task,
         "Number" if rows[0].statement else "Agent": lambda row: row.column or row.agent or "",
         **({"Unit": lambda row: row.unit} if with_unit else {}),
-        "Published": lambda row: "" if row.published is None else tables.target(row),
+        "Asked" if rows[0].statement else "Published": lambda row: "" if row.published is None else tables.target(row),
         "Ours [95 %]": tables.ours,
         "Budget": lambda row: tables.budget(row) if row.budget else "",
         "Runs": tables.runs,

@@ -63,7 +63,9 @@ def _table(rows: Sequence[Row], *, with_command: bool) -> str:
         "Task": tables.task,
         "Statement": lambda row: row.statement or "",
         "Number": lambda row: row.column or row.agent or "",
-        "Published": lambda row: tables.target(row) + (f" ({row.unit})" if row.statement else ""),
+        "Asked" if rows[0].statement else "Published": lambda row: (
+            tables.target(row) + (f" ({row.unit})" if row.statement else "")
+        ),
         "Finding": tables.judgement,
         "Note": lambda row: row.note,
         **({"Command": lambda row: f"`{row.command}`" if row.command else ""} if with_command else {}),

@@ -17,7 +17,7 @@ from repro.evidence.external import ExternalRow
 from repro.evidence.records import StoredRecord
 from repro.evidence.rows import Row
 from repro.evidence.sentences import count_verdicts
-from repro.evidence.verdicts import VERDICTS
+from repro.evidence.verdicts import ROUNDING, VERDICTS
 
 _Row = TypeVar("_Row")
 _Key = TypeVar("_Key")
@@ -38,7 +38,7 @@ STYLES = {
     "cannot run here": "dim",
 }
 HEADERS = ("Table", "Task", "Agent", "Published", "Ours [95 %]", "Budget", "Runs", "Verdict")
-NUMERIC = {"Published", "Ours [95 %]", "Theirs"}
+NUMERIC = {"Asked", "Published", "Ours [95 %]", "Theirs"}
 WIDE = 110
 NARROW = {"Table", "Budget", "Runs"}
 """Columns that a terminal of fewer than `WIDE` characters, or too few for every word, does without."""
@@ -165,9 +165,21 @@ def css_class(words: str) -> str:
 
 
 def target(row: Row) -> str:
-    """The published number, with a sign where it is not one to be reached or surpassed."""
+    """The printed number with its margin, and with a sign where it is not one to be reached or surpassed."""
+    if row.published is None:
+        return "-"
     sign = {"more": "", "less": "\u2264 ", "equal": "= ", "above": "> ", "under": "< "}[row.better]
-    return "-" if row.published is None else sign + exact(row.published)
+    return sign + exact(row.published) + _margin(row)
+
+
+def _margin(row: Row) -> str:
+    """A margin as it stands behind a number; nothing where there is none but rounding."""
+    kind, size = row.margin or ("absolute", 0.0)
+    if size <= ROUNDING:
+        return ""
+    return {"absolute": f" \u00b1 {size:g}", "factor": f" \u00d7\u00f7 {size:g}", "share": f" \u00b1 {100 * size:g} %"}[
+        kind
+    ]
 
 
 def heading(row: Row, titles: Mapping[str, str]) -> str:
@@ -293,7 +305,8 @@ def trained_note(rows: Sequence[Row]) -> str:
     counts = ", ".join(f"{name} {trained[name]} of {every[name]}" for name in DECIDED)
     return (
         f"Verdicts from trained agents: {counts}. The others are from studies, which train no network: theorems and "
-        "formulas on finite problems, tabular learning, and costs that are counted."
+        "formulas on finite problems, most of which a proof settles already, so that they test the code; tabular "
+        "learning; and costs that are counted."
     )
 
 
