@@ -1,11 +1,14 @@
 """What an answer must stand: each task left out in turn, other readings, and the paper's own problem among many."""
 
+import dataclasses
+
 import pytest
 
-from repro.evidence import findings
+from repro.evidence import findings, results
 from repro.evidence.published import PublishedRow
 from repro.evidence.results import Result
 from tests.evidence.claim_rows import GAMES, SPEED, TO_OTHER, make_pairs, make_row, make_runs
+from tests.evidence.synthetic_records import make_groups, make_record
 
 
 def printed(**changes):
@@ -72,3 +75,19 @@ def test_a_part_of_the_tasks_decides_only_what_it_decides_without_each(tmp_path)
     one_each = row([record for record in ahead if record["task"] == GAMES[0]] + level)
     assert one_each.interval[0] > 0.5
     assert (one_each.finding, one_each.note) == ("undecided", f"not answered the same without {GAMES[0]}")
+
+
+@pytest.mark.parametrize(("others", "finding"), [((20.0,), "agrees"), ((1.0,), "undecided"), ((), "undecided")])
+def test_another_reading_with_another_answer_leaves_a_row_undecided(others, finding):
+    groups = make_groups([
+        make_record(1, "pong", final=20.0, schedule="study"),
+        *(make_record(1, "pong", "atari_57", final=final, schedule="study") for final in others),
+    ])  # fmt: skip
+    (unit,) = {record["evaluation"]["unit"] for group in groups.values() for record in group.records}
+    row = dataclasses.replace(
+        printed(value=10.0, protocol={"readings": ["atari_57"]}),
+        paper="impala", experiment="atari_shallow", task="pong", agent="impala_shallow", unit=unit,
+    )  # fmt: skip
+    ours = results.answer_task(row, groups, None)
+    assert findings.judge(row, ours, None, 0.0) == finding
+    assert findings.find_dissent(row, ours, None, 0.0) == (() if finding == "agrees" else ("as atari_57 reads it",))

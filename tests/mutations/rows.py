@@ -752,4 +752,32 @@ VARIANTS = [
         "task=run.task",
         "tests/evidence/test_commands.py::test_tasks_learned_together_are_made_by_one_command_without_a_task",
     ),
+    Variant(
+        "finding: alternatives are not asked",
+        FINDINGS,
+        "if find_dissent(printed, ours, share, random) else _judge_alone",
+        "if False else _judge_alone",
+        "tests/evidence/test_dissent.py::test_an_answer_is_that_of_all_its_alternatives",
+    ),
+    Variant(
+        "finding: one problem is contradicted as all are",
+        FINDINGS,
+        "if ends[1] > printed.value - tolerance[0]:",
+        "if ends[1] > printed.value:",
+        "tests/evidence/test_dissent.py::test_a_sentence_about_one_problem_is_contradicted_where_hardly_any_is_so",
+    ),
+    Variant(
+        "claim: a part of the tasks decides by itself",
+        CLAIMS,
+        "if len(usable) < total and not claim.is_of_each_task:",
+        "if len(usable) > total and not claim.is_of_each_task:",
+        "tests/evidence/test_dissent.py::test_a_part_of_the_tasks_decides_only_what_it_decides_without_each",
+    ),
+    Variant(
+        "result: the record of another reading is the row's own",
+        RESULTS,
+        "groups.get((paper, other, task, str(agent)), Group(()))",
+        "groups.get((paper, str(experiment), task, str(agent)), Group(()))",
+        "tests/evidence/test_dissent.py::test_another_reading_with_another_answer_leaves_a_row_undecided",
+    ),
 ]
