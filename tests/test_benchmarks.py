@@ -192,6 +192,12 @@ def test_rate_counts_what_every_thread_did():
     assert 0 < rate <= 10 * done / 0.05
 
 
+def test_a_body_that_fails_ends_the_measurement_of_a_rate():
+    units = [1] * (timing.WARM_UP + 2)
+    with pytest.raises(IndexError):
+        timing.rate([lambda: 1, units.pop], seconds=0.05)
+
+
 class FakeClock:
     """A clock of a machine whose load rises, so that the same work takes longer and longer."""
 
