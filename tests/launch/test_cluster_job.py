@@ -161,6 +161,25 @@ def test_what_is_lost_goes_on_elsewhere_from_the_last_checkpoint_that_came_back(
     assert records.read_record(head.job.record_paths[0]) == RECORD
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_how_a_run_ended_counts_where_its_machine_is_lost_afterwards(tmp_path, monkeypatch, fails):
+    def act(script):
+        if fails:
+            raise JobError("NaN")
+        finish(script)
+
+    def lose_at_the_end(run, method, *arguments):
+        run.is_lost |= method == "close"
+
+    script_machines(monkeypatch, act)
+    cluster = FakeCluster(before=lose_at_the_end)
+    head = Head(tmp_path, cluster)
+    error = head.start().join()
+    assert str(error) == ("NaN" if fails else "None")
+    assert head.job.record_paths[0].exists() == (not fails)
+    assert (len(cluster.runs), head.said) == (1, [])
+
+
 def test_a_checkpoint_that_is_lost_on_its_way_is_not_there_at_all(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster_job, "CHUNK_BYTES", 4)
     monkeypatch.setattr(machine_run, "CHUNK_BYTES", 4)
