@@ -55,7 +55,7 @@ def main(argv: list[str]) -> None:
                 ending.callback(programs[-1].end)
                 programs[-1].warm_up(WARM_UP.value, PATIENCE.value)
             line = ending.enter_context(contextlib.closing(ProgressLine("Alternating", ROUNDS.value, "rounds")))
-            turns = alternating.alternate(programs, SECONDS.value, ROUNDS.value, lambda i: line.update(i, ""))
+            turns = alternating.alternate(programs, SECONDS.value, ROUNDS.value, lambda i: line.update(i, str))
             result = alternating.compare(*turns)
     except alternating.ProgramError as error:
         cli.fail(error, code=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import re
@@ -111,6 +112,17 @@ def try_flock(descriptor: int, kind: int) -> bool:
     return True
 
 
+def make_private_folder(path: Path) -> None:
+    """Makes a folder of this user alone, if need be.
+
+    Raises:
+        OSError: it cannot be made, or others than this user can write to it.
+    """
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+    os.close(_open_folder(path))
+
+
 def join_folder(path: Path) -> int:
     """Makes a folder if need be; returns a descriptor of it with a shared lock, which keeps it from being removed.
 
@@ -158,5 +170,5 @@ def _open_folder(path: Path) -> int:
     status = os.fstat(directory)
     if status.st_uid != os.geteuid() or status.st_mode & 0o077:
         os.close(directory)
-        raise PermissionError(path)
+        raise PermissionError(errno.EACCES, "Others than this user can write to it", str(path))
     return directory

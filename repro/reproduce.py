@@ -66,7 +66,7 @@ RUNS_DIR = flags.DEFINE_string("runs_dir", "runs", "Folder of checkpoints and lo
 
 
 def find_jobs(cluster: Cluster | None = None, say: Callable[[str], None] = print) -> Iterator[RecordedJob]:
-    """Every run that the flags ask for.
+    """Every run that the flags ask for, each once.
 
     Args:
         cluster: has whole runs done.
@@ -78,6 +78,7 @@ def find_jobs(cluster: Cluster | None = None, say: Callable[[str], None] = print
     known = jobs.experiments(PAPER.value)
     package = importlib.import_module(f"paper_configs.{PAPER.value}")
     folders = results_dir(), Path(RUNS_DIR.value)
+    made: set[tuple[Path, ...]] = set()  # records of the jobs so far: a run may be asked for by several names
     for name in _expand(EXPERIMENT.value or [package.DEFAULT_EXPERIMENT], known):
         config = jobs.load_config(PAPER.value, name, SCALE.value)
         for named, agent in itertools.product(task_sets.expand(TASK.value) or [config.env.task], _agents(config)):
@@ -86,10 +87,12 @@ def find_jobs(cluster: Cluster | None = None, say: Callable[[str], None] = print
                 jobs.check_is_everywhere(PAPER.value, name)
             for task, seed in itertools.product(jobs.played_tasks(config, named, agent), _seeds()):
                 run = Run(PAPER.value, name, agent, task, SCALE.value, seed)
-                if cluster and spread == "runs":
-                    yield ClusterJob(jobs.make_job(run, *folders), run, cluster, say)
-                else:
-                    yield jobs.make_job(run, *folders, CLUSTER.value)
+                whole = cluster if spread == "runs" else None
+                job = jobs.make_job(run, *folders, None if whole else CLUSTER.value)
+                if tuple(job.paths) in made:
+                    continue
+                made.add(tuple(job.paths))
+                yield ClusterJob(job, run, whole, say) if whole else job
 
 
 def _default_spread(config: ml_collections.ConfigDict, agent: str) -> str:

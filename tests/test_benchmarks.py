@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from paper_configs.impala import atari_population, atari_shallow, gymnasium
 from paper_configs.stac import atari
 from repro import benchmark
 from repro.benchmarks import ctrace_tabular, impala_dmlab, ingestion, population, replay, stac
-from repro.benchmarks.measuring import actor_learner, alternating, raw, sequences, timing
+from repro.benchmarks.measuring import actor_learner, alternating, raw, replay_server, sequences, timing
 from repro.config import resolve
 from repro.environments.dmlab_module import MISSING
 from repro.networks import recurrent
@@ -190,6 +191,29 @@ def test_rate_counts_what_every_thread_did():
     done = sum(counts) - 2 * timing.WARM_UP
     assert done > 0
     assert 0 < rate <= 10 * done / 0.05
+
+
+def test_a_body_that_fails_ends_the_measurement_of_a_rate():
+    units = [1] * (timing.WARM_UP + 2)
+    with pytest.raises(IndexError):
+        timing.rate([lambda: 1, units.pop], seconds=0.05)
+
+
+def test_a_replay_server_whose_process_fails_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(replay_server, "_serve", os.kill)  # fails, given four arguments
+    errors = []
+
+    def serve():
+        try:
+            with replay_server.serving(None, None, tmp_path):
+                pass
+        except RuntimeError as error:
+            errors.append(str(error))
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    thread.join(60.0)
+    assert errors == ["The replay's process ended with code 1."]
 
 
 class FakeClock:

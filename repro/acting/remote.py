@@ -121,18 +121,19 @@ class RemoteWeights(WeightsPublisher):
 
     Args:
         variables: the learner's variables, in the order of the actors' policy variables.
-        delay, acting: as for `WeightsPublisher`.
+        acting, delay: as for `WeightsPublisher`.
         max_kept: versions of `acting`, at least 1; the oldest are given up first.
     """
 
     def __init__(
         self,
         variables: Sequence[tf.Variable],
-        delay: int = 0,
+        *,
         acting: Sequence[tf.Variable] = (),
+        delay: int = 0,
         max_kept: int = 1,
     ) -> None:
-        super().__init__(variables, acting, delay)
+        super().__init__(variables, acting=acting, delay=delay)
         self._container: reverb_variable_container.ReverbVariableContainer | None = None
         self._token = secrets.randbits(63)
         self._max_kept = max_kept

@@ -26,7 +26,7 @@ SEED_KEY = 2**32 - 1
 
 
 class Offer(NamedTuple):
-    """Weights to play with; header: see `evaluator.HEADER_SPEC`."""
+    """Weights to play with; header: see `evaluator_process.HEADER_SPEC`."""
 
     header: np.ndarray
     values: Sequence[np.ndarray]

@@ -135,7 +135,7 @@ class SupervisedActors:
     def close(self) -> None:
         """Frees what environments hold, but for those in which a thread still plays; the threads were asked to end."""
         for place in self.places:
-            if place.began is None:
+            if place.began is None and not place.actor.abandoned:
                 _close(place.actor)
 
     def get_counters(self) -> dict[str, dict[str, np.ndarray]]:
@@ -178,6 +178,7 @@ class SupervisedActors:
                     continue
                 place.actor.collect(groups)
             except ActorPoolError:
+                place.began = None  # the thread is out of the environment, which `close` frees
                 raise
             except Exception as error:  # an environment may raise anything
                 log = log_traceback(self._supervision.logs / f"actor_{place.index}.txt")

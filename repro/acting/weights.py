@@ -64,7 +64,7 @@ class WeightsPublisher:
         latest: what actors take; its version is -1 before the first publication.
     """
 
-    def __init__(self, variables: Sequence[tf.Variable], acting: Sequence[tf.Variable] = (), delay: int = 0) -> None:
+    def __init__(self, variables: Sequence[tf.Variable], *, acting: Sequence[tf.Variable] = (), delay: int = 0) -> None:
         if delay < 0:
             raise ValueError(f"runtime.weights_delay={delay}: choose 0 or more.")
         read = tf.function(lambda: [v.read_value() for v in (*variables, *acting)], autograph=False)

@@ -298,7 +298,7 @@ def counted(field: str) -> str:
 def hardware() -> dict[str, Any]:
     """Returns `{"cpu": model, "cores": cores this process may use, "gpu": name or None}` of this machine.
 
-    A GPU hidden by an empty CUDA_VISIBLE_DEVICES, or one without a working driver, counts as none.
+    A GPU hidden by CUDA_VISIBLE_DEVICES, or one without a working driver, counts as none.
     """
     return {"cpu": _cpu_model(), "cores": len(os.sched_getaffinity(0)), "gpu": _gpu_name()}
 
@@ -377,17 +377,41 @@ def _cpu_model() -> str:
 
 
 def _gpu_name() -> str | None:
-    if os.environ.get("CUDA_VISIBLE_DEVICES", "0") in ("", "-1") or not shutil.which("nvidia-smi"):
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible in ("", "-1") or not shutil.which("nvidia-smi"):
         return None
-    command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    command = ["nvidia-smi", "--query-gpu=index,uuid,name", "--format=csv,noheader"]
     try:
         output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    names = [line.strip() for line in output.splitlines() if line.strip()]
+    names = _visible_gpus(
+        [line.strip().split(", ", 2) for line in output.splitlines() if line.count(", ") > 1], visible
+    )
     if not names:
         return None
     return names[0] if len(names) == 1 else f"{len(names)} x {names[0]}"
+
+
+def _visible_gpus(gpus: Sequence[Sequence[str]], visible: str | None) -> list[str]:
+    """Names of the GPUs that `CUDA_VISIBLE_DEVICES` leaves, which nvidia-smi does not read.
+
+    Args:
+        gpus: index, UUID and name of each GPU of the machine.
+        visible: the variable, indices or beginnings of UUIDs, of which those behind an unknown one do not count; None
+            where it is not set. All GPUs count where it names a part of one, as `MIG-...`.
+    """
+    if visible is None or "MIG-" in visible:
+        return [name for _, _, name in gpus]
+    names = []
+    for asked in map(str.strip, visible.split(",")):
+        found = [
+            name for index, uuid, name in gpus if asked == index or (asked[:4] == "GPU-" and uuid.startswith(asked))
+        ]
+        if not found:
+            break
+        names.append(found[0])
+    return names
 
 
 def _refuse_constant(name: str) -> None:

@@ -69,12 +69,6 @@ class CampaignFolder:
             self._lock = handle
         return handle is not None
 
-    def unlock(self) -> None:
-        """Lets another campaign in."""
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
-
     @property
     def is_paused(self) -> bool:
         """Whether a pause was asked for, and no end of it."""

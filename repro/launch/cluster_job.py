@@ -154,7 +154,8 @@ class ClusterJob(RecordedJob):
                 state = self._follow(remote)
                 results = None if state.stopped or state.failure else remote.call("results")
             finally:
-                remote.call("close")
+                with contextlib.suppress(LostError):  # what came back counts, and the next run there removes the folder
+                    remote.call("close")
         except LostError as error:
             raise LostError(f"{self._where.removeprefix(', ')} ({error})") from None
         finally:

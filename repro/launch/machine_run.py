@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TextIO
 from repro import cli
 from repro.evidence import records
 from repro.evidence.commands import Run
-from repro.files import try_lock
+from repro.files import make_private_folder, try_lock
 from repro.launch import gate
 from repro.launch.jobs import make_job
 from repro.launch.recorded_job import FAILURES, RecordedJob, Stopped
@@ -80,9 +80,12 @@ class MachineRun:
         Args:
             run: to be done.
             commit: of the code, for the records.
+
+        Raises:
+            OSError: the folder of this user's runs cannot be made, or others can write to it.
         """
-        place = Path(tempfile.gettempdir()) / f"repro_runs_{os.getuid()}"
-        place.mkdir(exist_ok=True)
+        place = Path(tempfile.gettempdir()) / f"repro-runs-{os.geteuid()}"
+        make_private_folder(place)
         _remove_leftovers(place)
         self._cores, self._locks = _claim_cores(self._num_cores, place)
         self._folder = place / uuid.uuid4().hex

@@ -1,4 +1,4 @@
-"""Files that the page links to: figures, copies of the records, all rows as CSV."""
+"""Files that the page links to: figures, copies of the records, all rows as CSV; and those of earlier reports."""
 
 import csv
 import pathlib
@@ -8,10 +8,13 @@ from typing import Any
 
 from repro.evidence.records import StoredRecord
 from repro.evidence.rows import Row
+from repro.files import write_whole
 from repro.report import figures, tables
 
 FIGURES, RECORDS = "figures", "records"
 """Folders beside the page."""
+WRITTEN = ".written"
+"""Beside the page, the list of the files in its folders, a path in each line."""
 COLUMNS: Mapping[str, Callable[[Row], Any]] = {
     "paper": lambda row: row.paper,
     "table": lambda row: row.table,
@@ -40,6 +43,24 @@ COLUMNS: Mapping[str, Callable[[Row], Any]] = {
     "command": lambda row: row.command,
 }
 """Header to what stands below it; None is an empty cell."""
+
+
+def replace_written(out_dir: pathlib.Path, paths: Iterable[pathlib.PurePosixPath]) -> None:
+    """Removes what an earlier report wrote and this one does not, and lists what this one does, before it is written.
+
+    Args:
+        out_dir: folder of the page; what is not in its list stays.
+        paths: of the files that this report writes into folders, relative to the page.
+
+    Raises:
+        OSError: a file cannot be removed or the list not be written.
+    """
+    listed, names = out_dir / WRITTEN, set(map(str, paths))
+    earlier = set(listed.read_text(encoding="utf-8").splitlines()) if listed.exists() else set()
+    for path in map(pathlib.PurePosixPath, earlier - names):
+        if not path.is_absolute() and ".." not in path.parts and (out_dir / path).is_file():
+            (out_dir / path).unlink()
+    write_whole(listed, "".join(f"{name}\n" for name in sorted(names)))
 
 
 def write_rows(path_csv: pathlib.Path, rows: Iterable[Row]) -> None:

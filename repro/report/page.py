@@ -25,9 +25,8 @@ def write_report(
     """Writes a folder that any static host serves, and returns the path of its `index.html`.
 
     Beside the page lie `figures/`, `records/` and `videos/` (copies of those on the page), `rows.csv` and `summary.md`.
-    Links
-    are relative, and only those to the papers lead elsewhere. Files that are no valid records are listed on the page,
-    not counted.
+    What an earlier report wrote into these folders and this one does not is removed. Links are relative, and only those
+    to the papers lead elsewhere. Files that are no valid records are listed on the page, not counted.
 
     Args:
         out_dir: made if need be.
@@ -57,14 +56,21 @@ def write_report(
         meanings=MEANINGS,
         record_path=lambda item: urllib.parse.quote(str(downloads.record_path(item, results_dir))),
     )
+    images = [image for section in sections for image in section.images]
+    shown = [video for section in sections for card in section.cards for video in card.videos.values()]
     out_dir.mkdir(parents=True, exist_ok=True)
+    written = [
+        *map(downloads.figure_path, images),
+        *(downloads.record_path(item, results_dir) for item in stored),
+        *(path for video in shown for path in (video.place, video.poster)),
+    ]
+    downloads.replace_written(out_dir, written)
     page = out_dir / "index.html"
     page.write_text(html, encoding="utf-8")
     (out_dir / "summary.md").write_text(summary(contents.rows), encoding="utf-8")
     downloads.write_rows(out_dir / "rows.csv", contents.rows)
-    downloads.write_figures(out_dir, (image for section in sections for image in section.images))
+    downloads.write_figures(out_dir, images)
     downloads.copy_records(out_dir, stored, results_dir)
-    shown = (video for section in sections for card in section.cards for video in card.videos.values())
     videos.copy_videos(out_dir, shown)
     return page
 

@@ -190,7 +190,7 @@ def evaluate_task(
 
         def show(game: Episode) -> None:
             scores.append(game.score)
-            line.update(len(scores), f"mean return {format_score(float(np.mean(scores)))}")
+            line.update(len(scores), lambda: f"mean return {format_score(float(np.mean(scores)))}")
 
         games = play(policy, environment, episodes, seed, show)
     returns = [game.score for game in games]

@@ -249,7 +249,9 @@ class OnPolicyExperiment(ActorExperiment):
         """Actors in threads of this process, and what gives them weights."""
         config, runtime = self.config, self.config.runtime
         acting = agent.acting_variables if runtime.schedule == "a3c" else ()
-        weights = WeightsPublisher(agent.collect_policy.variables(), acting, runtime.get("weights_delay", 0))
+        weights = WeightsPublisher(
+            agent.collect_policy.variables(), acting=acting, delay=runtime.get("weights_delay", 0)
+        )
         actors = make_actors(
             environments,
             self.make_actor_environment,
@@ -274,7 +276,7 @@ class OnPolicyExperiment(ActorExperiment):
         evaluator: Evaluator | None = None,
     ) -> tuple[RemoteWeights, RemoteSource]:
         """A learner's share of the actors, in processes of their own, and what gives them weights."""
-        weights = RemoteWeights(agent.collect_policy.variables(), self.config.runtime.get("weights_delay", 0))
+        weights = RemoteWeights(agent.collect_policy.variables(), delay=self.config.runtime.get("weights_delay", 0))
         actors, num_new = self._make_actors(launcher, watched, learner), self.num_new // self.num_learners
         spec = agent.collect_data_spec
         parts = (actors, weights, on_episode, spec, to_device, num_new, evaluator)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import io
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -81,16 +82,7 @@ class Progress:
         Raises:
             RunDirectoryError: the disk is full or not writable. A row that was cut short is left out at a resume.
         """
-        mean_return = "-" if math.isnan(update.mean_return) else format_score(update.mean_return)
-        games = min(update.games, RECENT_GAMES)
-        texts = [f"return {mean_return} ({games} episode{'' if games == 1 else 's'})"]
-        if update.actor_restarts:
-            texts.append(f"{update.actor_restarts} restarted actors")
-        if update.evaluator_restarts:
-            texts.append(f"{update.evaluator_restarts} restarted evaluators")
-        known = {name: value for name, value in update.scalars.items() if not math.isnan(value)}  # NaN: none yet
-        texts += [f"{name} {known[name]:.3g}" for name in self._progress_scalars if name in known]
-        self._line.update(update.frames, ", ".join([*texts, f"lag {update.lag:.1f}"]))
+        self._line.update(update.frames, functools.partial(self._describe, update))
         self._lags.append(update.lag)
         for evaluated in update.evaluations:
             with self._writing():
@@ -104,6 +96,19 @@ class Progress:
         self._scalars.close()
         if self._evaluator_scalars is not None:
             self._evaluator_scalars.close()
+
+    def _describe(self, update: Update) -> str:
+        """The text of the line."""
+        mean_return = "-" if math.isnan(update.mean_return) else format_score(update.mean_return)
+        games = min(update.games, RECENT_GAMES)
+        texts = [f"return {mean_return} ({games} episode{'' if games == 1 else 's'})"]
+        if update.actor_restarts:
+            texts.append(f"{update.actor_restarts} restarted actors")
+        if update.evaluator_restarts:
+            texts.append(f"{update.evaluator_restarts} restarted evaluators")
+        known = {name: value for name, value in update.scalars.items() if not math.isnan(value)}  # NaN: none yet
+        texts += [f"{name} {known[name]:.3g}" for name in self._progress_scalars if name in known]
+        return ", ".join([*texts, f"lag {update.lag:.1f}"])
 
     def _log(self, update: Update) -> None:
         before = self._last

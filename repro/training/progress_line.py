@@ -7,6 +7,7 @@ import math
 import sys
 import time
 from collections import deque
+from collections.abc import Callable
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
@@ -48,7 +49,7 @@ class ProgressLine:
         self._label = label
         self._total = total
         self._unit = unit
-        self._text = ""
+        self._text: Callable[[], str] = str
         self._points = deque([(time.monotonic(), start)], maxlen=RATE_POINTS)  # seconds, count
         self._newest = self._points[0]
         self._is_open = True
@@ -58,8 +59,8 @@ class ProgressLine:
             self._task = self._bar.add_task(label, total=total, completed=start, text="")
             self._bar.start()
 
-    def update(self, count: int, text: str) -> None:
-        """Sets count and text; they are shown where the last drawing or line is old enough."""
+    def update(self, count: int, text: Callable[[], str]) -> None:
+        """Sets count and text; they are shown, and the text is made, where the last drawing or line is old enough."""
         self._newest, self._text = (time.monotonic(), count), text
         interval = SECONDS_BETWEEN_LINES if self._bar is None else SECONDS_BETWEEN_DRAWINGS
         if self._newest[0] - self._points[-1][0] >= interval:
@@ -81,7 +82,7 @@ class ProgressLine:
         rate = (count - count_before) / (now - before) if now > before else 0.0
         left = datetime.timedelta(seconds=round((self._total - count) / rate)) if rate else "unknown time"
         counted = f"{short(count)}/{short(self._total)} {self._unit}, {left} left"
-        line = ", ".join(filter(None, (counted, self._text, f"{short(rate)} {self._unit}/s")))
+        line = ", ".join(filter(None, (counted, self._text(), f"{short(rate)} {self._unit}/s")))
         if self._bar is None:
             print(f"{self._label} {count / self._total:4.0%}  {line}", file=sys.stderr, flush=True)
         else:

@@ -50,12 +50,12 @@ class EpisodeLog:
         self._recent: deque[Episode] = deque(maxlen=RECENT_GAMES)
         self._collected = [[0.0, 0.0] for _ in (task_returns.tasks if task_returns else (None,))]  # games, their sum
         self._lock = threading.Lock()
+        self._means: tuple[int, float, dict[str, float]] | None = None  # after so many games
 
     def append(self, episode: Episode) -> None:
         """Counts a game."""
         with self._lock:
             self._recent.append(episode)
-            self.games += 1
             of_task = self._collected[episode.task if self.task_returns else 0]
             of_task[0] += 1
             of_task[1] += episode.score
@@ -63,15 +63,24 @@ class EpisodeLog:
                 self.trailing_returns.append(self.frames, episode.score)
             if self.task_returns:
                 self.task_returns.append(episode.task, episode.score)
+            self.games += 1  # last: what is computed after so many games has them all
 
     def mean_return(self) -> float:
         """Mean unclipped return of the last `RECENT_GAMES` games of all tasks; NaN before the first game ended."""
-        scores = [episode.score for episode in tuple(self._recent)]
-        return float(np.mean(scores)) if scores else float("nan")
+        return self._find_means()[1]
 
     def scalars(self) -> dict[str, float]:
         """Returns what is logged of several tasks; empty where there is one."""
-        return self.task_returns.scalars() if self.task_returns else {}
+        return self._find_means()[2]
+
+    def _find_means(self) -> tuple[int, float, dict[str, float]]:
+        """Games, mean return and scalars, which are computed where a game has ended since the last call."""
+        games, means = self.games, self._means  # no lock: what another thread counts meanwhile is found the next time
+        if means is None or means[0] != games:
+            scores = [episode.score for episode in tuple(self._recent)]
+            mean = float(np.mean(scores)) if scores else float("nan")
+            means = self._means = games, mean, self.task_returns.scalars() if self.task_returns else {}
+        return means
 
     @property
     def collected(self) -> tuple[int, list[float]]:
@@ -107,6 +116,7 @@ class EpisodeLog:
         self.games = state["games"]
         self._recent.extend(Episode(float(score), int(frames)) for score, frames in state["recent"])
         self._collected = state["collected"].tolist()
+        self._means = None
         if self.trailing_returns:
             self.trailing_returns.set_state(state["window"])
         if self.task_returns:

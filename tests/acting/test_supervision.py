@@ -122,6 +122,24 @@ def test_an_environment_that_cannot_be_made_again_is_a_failure_too(tmp_path):
         actors.collect(actors.places[0], [])
 
 
+def test_after_too_many_failures_the_environment_is_freed_unless_a_thread_hangs_in_it(tmp_path):
+    failing = [_Actor(str(i), OSError("gone")) for i in range(MAX_FAILURES)]
+    actors, _, _ = supervise(tmp_path, *failing)
+    with pytest.raises(ActorPoolError):
+        actors.collect(actors.places[0], [])
+    assert [actor.closed for actor in failing] == [True, True, False]
+    actors.close()
+    assert failing[-1].closed
+
+    hung = _Actor("hung")
+    actors, _, _ = supervise(tmp_path, hung, *[OSError("gone")] * MAX_FAILURES)
+    successor = actors.supersede(actors.places[0])
+    with pytest.raises(ActorPoolError):
+        actors.collect(successor, [])
+    actors.close()
+    assert not hung.closed
+
+
 def test_an_actor_that_hangs_loses_its_place_and_what_it_brings_is_refused(tmp_path, clock):
     awake, results = threading.Event(), []
     hung, second = _Actor("hung", awake), _Actor("second")

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from paper_configs.impala import dmlab_figure_d1
+from repro.acting.remote import RemoteWeights
 from repro.acting.weights import WeightsPublisher
 from repro.config import agents, resolve
 from repro.papers import find_experiment
@@ -14,7 +15,7 @@ from tests.support.training import make_loop, weights_of
 @pytest.mark.parametrize("delay", [0, 1, 3])
 def test_the_latest_snapshot_is_so_many_publications_old(delay):
     variable = tf.Variable(0.0)
-    publisher = WeightsPublisher([variable], [variable], delay)
+    publisher = WeightsPublisher([variable], acting=[variable], delay=delay)
     assert publisher.latest.version == -1
     for version in range(8):
         variable.assign(10.0 * version)
@@ -27,7 +28,7 @@ def test_the_latest_snapshot_is_so_many_publications_old(delay):
 
 def test_state_goes_around():
     variable = tf.Variable(0.0)
-    publisher, other = (WeightsPublisher([variable], [variable], 2) for _ in range(2))
+    publisher, other = (WeightsPublisher([variable], acting=[variable], delay=2) for _ in range(2))
     assert publisher.get_state() == {}
     for version in range(5):
         variable.assign(10.0 * version)
@@ -40,6 +41,12 @@ def test_state_goes_around():
             x.publish(version)
         assert publisher.latest.version == other.latest.version == version - 2
         assert float(publisher.latest.values[0]) == float(other.latest.values[0]) == 10.0 * (version - 2)
+
+
+@pytest.mark.parametrize("publisher", [WeightsPublisher, RemoteWeights])
+def test_what_follows_the_variables_is_named(publisher):
+    with pytest.raises(TypeError, match="positional"):
+        publisher([tf.Variable(1.0)], ())
 
 
 def test_a_negative_delay_is_refused():

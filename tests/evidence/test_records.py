@@ -261,13 +261,25 @@ def test_versions_and_hardware_fit_the_schema(tmp_path):
 
 def test_hidden_gpu_is_none_and_several_are_counted(tmp_path, monkeypatch):
     program = tmp_path / "nvidia-smi"
-    program.write_text("#!/bin/sh\necho 'Fast GPU'\necho 'Fast GPU'\n")
+    gpus = ["0, GPU-11aa-22, Fast GPU", "1, GPU-11ab-33, Slow GPU", "2, GPU-44, Fast GPU"]
+    program.write_text("#!/bin/sh\n" + "".join(f"echo '{gpu}'\n" for gpu in gpus))
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert records.hardware()["gpu"] == "2 x Fast GPU"
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert records.hardware()["gpu"] is None
+    assert records.hardware()["gpu"] == "3 x Fast GPU"
+    for visible, name in {
+        "": None,
+        "-1": None,
+        "1": "Slow GPU",
+        "2, 0": "2 x Fast GPU",
+        "GPU-11ab": "Slow GPU",
+        "GPU-44,0": "2 x Fast GPU",
+        "1,-1,2": "Slow GPU",
+        "3": None,
+        "MIG-1/0": "3 x Fast GPU",
+    }.items():
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        assert records.hardware()["gpu"] == name, visible
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     program.write_text("#!/bin/sh\nexit 9\n")
     assert records.hardware()["gpu"] is None

@@ -135,7 +135,7 @@ def test_the_progress_comes_back_alone_and_everything_with_a_checkpoint_and_at_t
     assert records.read_record(head.job.record_paths[0]) == RECORD
     assert not (head.folder / run_files.INCOMING).exists()
     assert (script[0].cores, cluster.runs[0].is_ended) == ([script[0].cores[0]], True)
-    assert not [path for path in (tmp_path / f"repro_runs_{os.getuid()}").iterdir() if path.is_dir()]
+    assert not [path for path in (tmp_path / f"repro-runs-{os.geteuid()}").iterdir() if path.is_dir()]
 
 
 def test_what_is_lost_goes_on_elsewhere_from_the_last_checkpoint_that_came_back(tmp_path, monkeypatch):
@@ -159,6 +159,25 @@ def test_what_is_lost_goes_on_elsewhere_from_the_last_checkpoint_that_came_back(
     (line,) = head.said
     assert line.endswith("seed 1 was lost on m0 (it died); it goes on elsewhere from what came back.")
     assert records.read_record(head.job.record_paths[0]) == RECORD
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_how_a_run_ended_counts_where_its_machine_is_lost_afterwards(tmp_path, monkeypatch, fails):
+    def act(script):
+        if fails:
+            raise JobError("NaN")
+        finish(script)
+
+    def lose_at_the_end(run, method, *arguments):
+        run.is_lost |= method == "close"
+
+    script_machines(monkeypatch, act)
+    cluster = FakeCluster(before=lose_at_the_end)
+    head = Head(tmp_path, cluster)
+    error = head.start().join()
+    assert str(error) == ("NaN" if fails else "None")
+    assert head.job.record_paths[0].exists() == (not fails)
+    assert (len(cluster.runs), head.said) == (1, [])
 
 
 def test_a_checkpoint_that_is_lost_on_its_way_is_not_there_at_all(tmp_path, monkeypatch):
@@ -437,6 +456,20 @@ def test_runs_of_a_machine_have_cores_of_their_own_and_clean_up_after_a_killed_o
     assert set(third._cores) == cores
     assert alive._folder.exists()
     assert not killed._folder.exists()
+
+
+def test_a_run_is_refused_in_a_folder_that_others_can_write_to(tmp_path, monkeypatch):
+    MachineRun(1).prepare(RUN, None)
+    (place,) = tmp_path.glob("repro-runs-*")
+    assert place.stat().st_mode & 0o777 == 0o700
+    place.chmod(0o777)
+    with pytest.raises(PermissionError, match="Others than this user can write to it"):
+        MachineRun(1).prepare(RUN, None)
+    place.chmod(0o700)
+    monkeypatch.setattr(os, "geteuid", lambda: int(place.name.rpartition("-")[2]) + 1)
+    place.rename(tmp_path / f"repro-runs-{os.geteuid()}")  # made by somebody else
+    with pytest.raises(PermissionError):
+        MachineRun(1).prepare(RUN, None)
 
 
 def test_a_study_is_done_there_and_its_records_and_figure_are_written_here(tmp_path, monkeypatch):

@@ -42,3 +42,19 @@ def test_reproduce_makes_the_runs_of_every_member(paper, experiment, name):
     assert made == dict.fromkeys(task_sets.members(name), 2)
     if name in ("atari57", "dmlab30"):
         assert set(made) == set(published.normaliser(name))
+
+
+@pytest.mark.parametrize(
+    ("asked", "runs"),
+    [
+        (["--seed=1,01,1"], 1),
+        (["--agent=acer_ratio_4,acer_ratio_4"], 1),
+        (["--experiment=atari,all"], 4),
+        (["--task=space_invaders,SpaceInvaders", "--seeds=2"], 2),
+    ],
+)
+def test_reproduce_makes_a_run_once_however_often_it_is_asked_for(asked, runs):
+    with flagsaver.flagsaver():
+        flags.FLAGS(["reproduce", "--paper=acer", *asked])
+        made = [tuple(job.paths) for job in reproduce.find_jobs()]
+    assert len(made) == len(set(made)) == runs

@@ -684,6 +684,20 @@ VARIANTS = [
         f"{TEST_JOB}::test_runs_of_a_machine_have_cores_of_their_own_and_clean_up_after_a_killed_one",
     ),
     Variant(
+        "runs: others can write to the folder that a run is in",
+        MACHINE,
+        "        make_private_folder(place)\n",
+        "        place.mkdir(exist_ok=True)\n",
+        f"{TEST_JOB}::test_a_run_is_refused_in_a_folder_that_others_can_write_to",
+    ),
+    Variant(
+        "runs: what came back is lost with a machine that cannot remove the folder",
+        JOB,
+        "contextlib.suppress(LostError):  # what came back",
+        "contextlib.nullcontext():  # what came back",
+        f"{TEST_JOB}::test_how_a_run_ended_counts_where_its_machine_is_lost_afterwards",
+    ),
+    Variant(
         "runs: records name the checkout of the machine",
         MACHINE,
         "        self._job.commit = commit\n",

@@ -95,6 +95,20 @@ VARIANTS = [
         f"{TEST}::test_an_actor_that_hangs_loses_its_place_and_what_it_brings_is_refused",
     ),
     Variant(
+        "faults: the environment of an actor that failed too often is not freed",
+        SUPERVISION,
+        "place.began = None  # the thread is out of the environment, which `close` frees",
+        "pass",
+        f"{TEST}::test_after_too_many_failures_the_environment_is_freed_unless_a_thread_hangs_in_it",
+    ),
+    Variant(
+        "faults: at the end an environment is closed under a thread that hangs in it",
+        SUPERVISION,
+        "if place.began is None and not place.actor.abandoned:",
+        "if place.began is None:",
+        f"{TEST}::test_after_too_many_failures_the_environment_is_freed_unless_a_thread_hangs_in_it",
+    ),
+    Variant(
         "faults: an actor that waits for the learner hangs",
         SUPERVISION,
         "place.began, place.failures, place.fault = None, 0, None",

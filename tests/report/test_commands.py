@@ -299,7 +299,7 @@ def test_report_writes_page_and_summary(results, tmp_path, run):
     done = run("repro.report", f"--results_dir={results}", f"--out={tmp_path / 'out'}")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"Page: {tmp_path / 'out' / 'index.html'}\n"
-    names = {"index.html", "summary.md", "rows.csv", "figures", "records"}
+    names = {"index.html", "summary.md", "rows.csv", "figures", "records", ".written"}
     assert {path.name for path in (tmp_path / "out").iterdir()} == names
 
 

@@ -19,6 +19,7 @@ from repro.evidence.sentences import sentences
 from repro.report import downloads, page, tables
 from repro.report.contents import paper_link
 from tests.evidence.synthetic_records import make_record, random_records, write
+from tests.report.example_video import write_example
 
 PRINTED = sum(len(published.load(paper).rows) for paper in published.papers())
 FINDINGS = [finding for _, finding, _ in sentences(make_rows({}, papers=["impala"]))]
@@ -121,13 +122,14 @@ def test_every_link_leads_to_a_file_a_place_on_the_page_or_a_paper(folder, outli
     assert {link[1:] for link in places} <= set(outline.ids)
     assert len(outline.ids) == len(set(outline.ids))
     assert [name for name in files if not (folder / urllib.parse.unquote(name)).is_file()] == []
-    assert {path.name for path in folder.iterdir()} == {"index.html", "summary.md", "rows.csv", "figures", "records"}
+    names = {"index.html", "summary.md", "rows.csv", "figures", "records", downloads.WRITTEN}
+    assert {path.name for path in folder.iterdir()} == names
 
 
 def test_no_file_is_written_that_nothing_links_to(folder, outline):
     linked = {link["href"] for link in outline.of("a")} | {image["src"] for image in outline.of("img")}
     written = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    assert written - {"index.html"} <= {urllib.parse.unquote(link) for link in linked}
+    assert written - {"index.html", downloads.WRITTEN} <= {urllib.parse.unquote(link) for link in linked}
 
 
 def test_a_task_with_a_module_has_its_figures_and_records_on_the_page(tmp_path):
@@ -322,6 +324,31 @@ def test_report_is_the_same_bytes_each_time(results, tmp_path, folder):
     page.write_report(tmp_path, results)
     files = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
     assert [name for name in files if (tmp_path / name).read_bytes() != (folder / name).read_bytes()] == []
+
+
+def test_what_an_earlier_report_wrote_and_nothing_else_is_removed(tmp_path):
+    results, folder = tmp_path / "results", tmp_path / "report"
+    gone = write(results, make_record(1, "pong")).parent
+    write_example(gone)
+    write(results, make_record(1, "freeway"))
+
+    def files(folder=folder):
+        return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+    page.write_report(folder, results)
+    assert {name.split("/")[0] for name in files() if "pong" in name} == {"figures", "records", "videos"}
+    own = {"notes.txt", "figures/pong.svg", "records/impala/atari_shallow/pong/notes.txt"}
+    for name in own:
+        (folder / name).write_text("mine")
+    outside = tmp_path / "outside.txt"
+    outside.touch()
+    with (folder / downloads.WRITTEN).open("a") as listed:
+        listed.write(f"../outside.txt\n{outside}\nfigures\n")
+    shutil.rmtree(gone)
+    page.write_report(folder, results)
+    page.write_report(tmp_path / "fresh", results)
+    assert files() == files(tmp_path / "fresh") | own
+    assert outside.exists()
 
 
 def test_summary_has_the_rows_of_the_page(folder, rows):

@@ -128,7 +128,7 @@ def make_loop(
     environments = [Catch(envs_per_actor, seed + 100 * i) for i in range(num_actors)]
     agent = make_agent(environments[0], seed, **agent_arguments)
     learner = Learner(agent, tf.distribute.get_strategy())
-    weights = WeightsPublisher(agent.collect_policy.variables(), agent.acting_variables, delay)
+    weights = WeightsPublisher(agent.collect_policy.variables(), acting=agent.acting_variables, delay=delay)
     episodes = EpisodeLog()
     shared = DynamicBatching(make_policy(environments[0]), weights, num_actors * envs_per_actor, seed)
     actors = make_actors(

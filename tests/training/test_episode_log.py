@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from repro.acting.rollout import Episode
+from repro.training.task_returns import TaskReturns
 from repro.training.trailing_returns import TrailingReturns
 from repro.training.trainer import EpisodeLog
 
@@ -53,3 +54,22 @@ def test_a_game_is_cleared_whole():
 
 def test_a_log_without_a_window_has_no_evaluation():
     assert EpisodeLog().evaluation(1) is None
+
+
+def test_means_are_computed_once_after_each_game(monkeypatch):
+    tasks = TaskReturns(("x/a", "x/b"), {}, recent=2)
+    log, calls, scalars = EpisodeLog(task_returns=tasks), [], tasks.scalars
+    monkeypatch.setattr(tasks, "scalars", lambda: calls.append(log.games) or scalars())
+    for game in range(3):
+        for _ in range(3):
+            assert log.mean_return() == pytest.approx(np.mean(range(game)) if game else np.nan, nan_ok=True)
+            assert log.scalars() == pytest.approx(scalars(), nan_ok=True)
+        log.append(Episode(float(game), 4, game % 2))
+    assert calls == [0, 1, 2]
+    state = log.get_state()
+    other = EpisodeLog(task_returns=TaskReturns(("x/a", "x/b"), {}, recent=2))
+    for _ in range(3):
+        other.append(Episode(7.0, 4))
+    assert other.mean_return() == 7.0
+    other.set_state(state)
+    assert other.mean_return() == pytest.approx((3 * 7.0 + 0 + 1 + 2) / 6)

@@ -33,7 +33,7 @@ def run(clock, seconds):
     line = ProgressLine("agent [pong] seed 1", 3000, "steps", 1500)
     for i in range(1, 11):
         clock(seconds / 10)
-        line.update(1500 + 100 * i, f"return [{i}]")
+        line.update(1500 + 100 * i, f"return [{i}]".__str__)
     line.close()
     line.close()
 
@@ -53,10 +53,19 @@ def test_a_short_run_has_one_line_and_an_idle_one_none(clock, capsys):
     assert line.endswith("return [10], 500 steps/s")
 
 
+def test_a_text_that_is_not_shown_is_not_made(clock):
+    line, made = ProgressLine("agent", 10, "games"), []
+    for i in range(1, 11):
+        clock(7.0)
+        line.update(i, lambda i=i: made.append(i) or "")
+    line.close()
+    assert made == [5, 10]
+
+
 def test_a_standstill_has_no_end(clock, capsys):
     line = ProgressLine("agent", 10, "games", 5)
     clock(31.0)
-    line.update(5, "")
+    line.update(5, str)
     assert capsys.readouterr().err == "agent  50%  5/10 games, unknown time left, 0 games/s\n"
 
 
@@ -90,7 +99,7 @@ def test_a_long_label_is_cut_to_leave_room_for_the_return(clock, monkeypatch, co
     monkeypatch.setenv("TERM", "xterm")
     line = ProgressLine("impala_shallow SpaceInvaders seed 1", 200_000_000, "frames")
     clock(1.0)
-    line.update(18_600, "return 10021.7 (100 episodes), loss 12.3")
+    line.update(18_600, lambda: "return 10021.7 (100 episodes), loss 12.3")
     line.close()
     assert ", return 10021.7" in terminal.getvalue()
     assert f"{label}   0%" in terminal.getvalue()

@@ -17,12 +17,21 @@ _spawning = multiprocessing.get_context("spawn")
 
 @contextlib.contextmanager
 def serving(spec: Trajectory, settings: SequenceSettings, working: Path) -> Iterator[tuple[str, int]]:
-    """Has a `SequenceReplay` in another process; gives the address of its server and the number of the process."""
+    """Has a `SequenceReplay` in another process; gives the address of its server and the number of the process.
+
+    Raises:
+        RuntimeError: the process ended before it served; its traceback is in the output.
+    """
     here, there = _spawning.Pipe()
     process = _spawning.Process(target=_serve, args=(spec, settings, working, there), daemon=True)
     process.start()
+    there.close()  # or the end of the process would not end the wait
     try:
-        address = here.recv()
+        try:
+            address = here.recv()
+        except EOFError:
+            process.join()
+            raise RuntimeError(f"The replay's process ended with code {process.exitcode}.") from None
         assert process.pid is not None, "it was started"
         yield address, process.pid
     finally:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -41,25 +41,24 @@ def rate(bodies: Sequence[Callable[[], int]], seconds: float) -> float:
     Args:
         bodies: each does some work and returns how many units it was.
         seconds: how long to measure.
+
+    Raises:
+        Exception: what a body raised, once all have ended.
     """
     for body in bodies:
         for _ in range(WARM_UP):
             body()
-    done = [0] * len(bodies)
     start = time.perf_counter()
 
-    def work(i: int) -> None:
-        while True:  # once at least, however late the thread starts
-            done[i] += bodies[i]()
-            if time.perf_counter() - start >= seconds:
-                return
+    def work(body: Callable[[], int]) -> int:
+        done = body()  # once at least, however late the thread starts
+        while time.perf_counter() - start < seconds:
+            done += body()
+        return done
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(bodies))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return sum(done) / (time.perf_counter() - start)
+    with ThreadPoolExecutor(len(bodies)) as threads:
+        done = sum(threads.map(work, bodies))
+    return done / (time.perf_counter() - start)
 
 
 def take_turns(bodies: Mapping[str, Callable[[], object]], seconds: float) -> dict[str, np.ndarray]:

@@ -160,7 +160,7 @@ class AcerExperiment(ActorExperiment):
     ) -> tuple[WeightsPublisher, BatchSource]:
         """Actors in threads of this process, and what gives them weights."""
         acting = agent.acting_variables if self.replay_settings.on_policy else ()
-        weights = WeightsPublisher(agent.collect_policy.variables(), acting)
+        weights = WeightsPublisher(agent.collect_policy.variables(), acting=acting)
         actors = make_actors(
             environments,
             self.make_actor_environment,

@@ -30,6 +30,13 @@ def test_baselines_are_the_other_papers_and_agents_are_its_own():
     assert (read.learner.batch_size, config.learner.batch_size) == (1, 256)
 
 
+def test_as_many_batches_as_the_configuration_says_are_learned_from_in_a_call():
+    config = figure_4_vracer.get_config("smoke")
+    config.agent = "acer"
+    config.runtime.steps_per_call = 5
+    assert find_experiment(config).replay_settings.steps_per_call == 5
+
+
 @pytest.mark.parametrize(("agent", "rate"), [("acer", 1e-5), ("acer_fast", 1e-4)])
 def test_the_policy_has_a_learning_rate_of_its_own(agent, rate):
     experiment = experiment_of(agent)

@@ -35,7 +35,12 @@ class FixedRateExperiment(ContinuousExperiment):
         """`gradients_per_step` gradient steps per environment step on average, each on unrolls of the replay."""
         learner, replay = self.config.learner, self.config.replay
         steps = learner.batch_size * learner.unroll_length
-        return ReplaySettings(False, replay.gradients_per_step * steps, replay.batch_size)
+        return ReplaySettings(
+            on_policy=False,
+            ratio=replay.gradients_per_step * steps,
+            batch_size=replay.batch_size,
+            steps_per_call=self.config.runtime.get("steps_per_call", 1),
+        )
 
     def sample_hparams(self, seed: int) -> dict[str, float]:
         """Returns {}: every seed has the same hyper-parameters."""
