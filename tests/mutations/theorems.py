@@ -166,6 +166,13 @@ VARIANTS = [
         f"{TEST_IMPALA}::test_each_difference_is_of_one_problem_and_a_ratio_the_largest_of_all",
     ),
     Variant(
+        "theorems: a mean over sampled problems that is exact",
+        STUDY,
+        "exact = name not in self.means",
+        "exact = True",
+        f"{TEST_IMPALA}::test_its_records_have_the_papers_statements",
+    ),
+    Variant(
         "theorems: one problem for all",
         STUDY,
         "np.random.default_rng([seed, number])",

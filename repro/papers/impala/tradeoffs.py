@@ -35,7 +35,7 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
     }
 
 
-run = OnProblems(find_on_problem, UNITS, {})
+run = OnProblems(find_on_problem, UNITS, {}, means=tuple(UNITS))
 """Answers the statements; nothing is simulated."""
 
 
