@@ -70,7 +70,8 @@ class OnProblems:
             else:
                 protocol = f"one value for each random problem, at most {values.max():.1e} unrounded; {checked}"
             exact = name not in self.means
-            answers[name] = StudyResult(self.units[name], values.round(DIGITS), protocol, exact=exact)
+            rounded = values.round(DIGITS) + 0.0  # which has no -0
+            answers[name] = StudyResult(self.units[name], rounded, protocol, exact=exact)
         return Study(answers, steps=0)
 
 
