@@ -14,6 +14,14 @@ ANSWERS = (
     "bias_falls",
     "variance_by_rho_bar",
     "variance_grows",
+    "variance_by_horizon",
+    "product_by_horizon",
+    "truncated_product_by_horizon",
+    "reduction_by_horizon",
+    "product_by_policies",
+    "product_grows",
+    "untruncated_by_policies",
+    "untruncated_grows",
 )
 
 
@@ -25,4 +33,6 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """
     config = theorems_config("impala", ANSWERS, scale, study="tradeoffs")
     config.rho_bars = (1.0, 2.0, 4.0, 8.0, 16.0)  # rising; 1 in Section 5.2.2, others assumed
+    config.horizons = (1, 2, 4, 8, 16, 32)  # steps of a target and weights of a product; doubling, assumed
+    config.shares_of_mu = (0.25, 0.5, 0.75, 1.0)  # rising, on the line from pi to mu; assumed: how dissimilar they are
     return config

@@ -82,6 +82,37 @@ def target_variance(problem: Problem, weights: Weights, values: np.ndarray, num_
     return float((square - mean**2).mean())
 
 
+def chain_target_variance(problem: Problem, weights: Weights, values: np.ndarray, num_steps: int) -> float:
+    """`target_variance` for any number of steps: the first two moments of v_s - V(x_s) go back over the chain.
+
+        v_s - V(x_s) = rho_s (r_s + gamma V(x_{s+1}) - V(x_s)) + gamma c_s (v_{s+1} - V(x_{s+1}))
+
+    Arguments as for `target_variance`.
+    """
+    mdp, _, mu = problem
+    rho, c = (weighted[..., None] / mu[..., None] for weighted in expected_weights(problem, weights))
+    steps = mu[..., None] * mdp.transitions  # [S, A, S], and so all that follows
+    errors = rho * (mdp.rewards[..., None] + mdp.discount * values - values[:, None, None])
+    traces = mdp.discount * c
+    mean = square = np.zeros(mdp.num_states)
+    for _ in range(num_steps):
+        square = (steps * (errors**2 + 2 * errors * traces * mean + traces**2 * square)).sum((1, 2))
+        mean = (steps * (errors + traces * mean)).sum((1, 2))
+    return float((square - mean**2).mean())
+
+
+def product_variance(problem: Problem, clip_c: float | None, num_steps: int) -> float:
+    """Var_mu[c_0 c_1 .. c_{n-1} | x_0], mean over first states, of the product of n weights min(c_bar, pi/mu).
+
+    Its mean and its mean square are products of the matrices sum_a mu(a|x) c(x, a)^k P(y|x, a) for k = 1 and 2.
+    """
+    mdp, pi, mu = problem
+    c = pi / mu if clip_c is None else np.minimum(clip_c, pi / mu)
+    steps = [np.einsum("xa,xay->xy", mu * c**power, mdp.transitions) for power in (1, 2)]
+    mean, square = (np.linalg.matrix_power(step, num_steps).sum(1) for step in steps)
+    return float((square - mean**2).mean())
+
+
 def variance_growth(problem: Problem, first: Weights, second: Weights, num_steps: int) -> float:
     """log10 of `target_variance` with the second weights over that with the first, with V of the target policy."""
     values = mdps.state_values(problem.mdp, problem.pi)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal
 
 import ml_collections
@@ -28,16 +28,19 @@ class OnProblems:
     """A `RunStudy` of a configuration's statements on `config.evaluation.episodes` random problems.
 
     What no problem may exceed is answered by the extreme of them all, anything else by one value for each problem.
+    These are exact where every problem must have the same number; a mean or a share has an interval over problems.
 
     Attributes:
         find: works out the answers on one problem.
         units: of each answer.
         extremes: which value of all problems answers, where not every one does.
+        means: answers that differ from problem to problem, so that their mean depends on which ones are sampled.
     """
 
     find: Find
     units: Mapping[str, str]
     extremes: Mapping[str, Extreme]
+    means: Collection[str] = ()
 
     def __call__(
         self,
@@ -47,7 +50,7 @@ class OnProblems:
         advance: Advance,
         find_experiment: FindExperiment | None = None,
     ) -> Study:
-        """Returns the answers, each exact to `DIGITS` decimals.
+        """Returns the answers, each value exact to `DIGITS` decimals.
 
         Args:
             config: with `answers`, `env` (number of states and actions, least and largest discount) and `evaluation`.
@@ -66,7 +69,9 @@ class OnProblems:
                 values = (values.max if self.extremes[name] == "largest" else values.min)(keepdims=True)
             else:
                 protocol = f"one value for each random problem, at most {values.max():.1e} unrounded; {checked}"
-            answers[name] = StudyResult(self.units[name], values.round(DIGITS), protocol, exact=True)
+            exact = name not in self.means
+            rounded = values.round(DIGITS) + 0.0  # which has no -0
+            answers[name] = StudyResult(self.units[name], rounded, protocol, exact=exact)
         return Study(answers, steps=0)
 
 

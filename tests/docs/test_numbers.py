@@ -100,50 +100,110 @@ def test_scores_of_impala_on_breakout():
     assert f"| Breakout | 1.7 printed, {played['evaluation']['mean']:.1f} ours |" in page("impala")
 
 
+def over_problems(paper, experiment, name):
+    """Mean of a study's record and its interval over random problems; an exact number has none."""
+    (record,) = records(paper, experiment, "finite_mdp", name)
+    found = record["evaluation"]
+    ends = {}
+    if not found.get("exact"):
+        ends = dict(zip(("low", "high"), intervals.mean_interval(found["returns"], unit=found["unit"]), strict=True))
+    return {"mean": found["mean"]} | ends
+
+
 @pytest.mark.parametrize(
     ("paper", "name", "row"),
     [
-        ("impala", "contraction", "| rate at most 1 - (1 - gamma) beta | largest ratio {:.4f} |"),
+        ("impala", "contraction", "| rate at most 1 - (1 - gamma) beta | largest ratio {mean:.4f} |"),
         (
             "impala",
             "biased_v",
-            "| E[v_s] is not | {:.2f}, of the pair of levels that differs least, mean over problems |",
+            "| E[v_s] is not | {mean:.2f} [{low:.2f}, {high:.2f}], of the pair of levels that differs least, mean over "
+            "problems |",
         ),
-        ("impala", "rate_by_c_bar", "| half of c_bar has a rate nearer to 1 | {:.3f} more,"),
-        ("acer", "contraction", "| rate at most gamma | largest ratio {:.4f} |"),
+        (
+            "impala",
+            "rate_by_c_bar",
+            "| half of c_bar has a rate nearer to 1 | {mean:.3f} [{low:.3f}, {high:.3f}] more,",
+        ),
+        ("acer", "contraction", "| rate at most gamma | largest ratio {mean:.4f} |"),
     ],
 )
 def test_rates_on_random_problems(paper, name, row):
-    (record,) = records(paper, "theorems", "finite_mdp", name)
-    assert f"\n{row.format(record['evaluation']['mean'])}" in page(paper)
+    assert f"\n{row.format(**over_problems(paper, 'theorems', name))}" in page(paper)
 
 
 @pytest.mark.parametrize(
     ("paper", "name", "row"),
     [
-        ("impala", "variance_by_c_bar", "| c_bar reduces the variance | {:.2f} orders"),
-        ("impala", "bias_by_rho_bar", "| the larger rho_bar, the smaller the bias | {:.2f} less with 16 than with 1;"),
+        ("impala", "variance_by_c_bar", "| c_bar reduces the variance | {mean:.2f} [{low:.2f}, {high:.2f}] orders"),
+        (
+            "impala",
+            "bias_by_rho_bar",
+            "| the larger rho_bar, the smaller the bias | {mean:.2f} [{low:.2f}, {high:.2f}] less with 16 than with 1;",
+        ),
         (
             "impala",
             "variance_by_rho_bar",
-            "| the variance grows with rho_bar | {:.2f} orders of magnitude from 1 to 16;",
+            "| the variance grows with rho_bar | {mean:.2f} [{low:.2f}, {high:.2f}] orders of magnitude from 1 to 16;",
         ),
-        ("impala", "retrace_on_policy", "| Retrace is not the n-step return on-policy | largest difference {:.1f} |"),
-        ("stac", "rate_by_alpha", "| less of alpha contracts better | {:.3f} less at the step"),
-        ("stac", "rate_at_alpha_0", "| with alpha_rho = 0 the rate is at most gamma | largest difference {:.4f} |"),
-        ("stac", "variance_by_alpha", "| importance sampling varies more than V-trace | {:.2f} orders"),
+        (
+            "impala",
+            "retrace_on_policy",
+            "| Retrace is not the n-step return on-policy | largest difference {mean:.1f} [{low:.1f}, {high:.1f}] |",
+        ),
+        (
+            "impala",
+            "product_by_policies",
+            "| the more dissimilar mu and pi, the larger the variance of the product of the c_i, with a c_bar of 1 | "
+            "**false**: {mean:.2f} [{low:.2f}, {high:.2f}] orders",
+        ),
+        (
+            "impala",
+            "untruncated_by_policies",
+            "| the same without c_bar | {mean:.2f} [{low:.2f}, {high:.2f}] orders",
+        ),
+        (
+            "impala",
+            "reduction_by_horizon",
+            "| truncation is important because the product of the c_i is taken | a c_bar of 1 reduces the variance of "
+            "a product of 32 by {mean:.1f} [{low:.1f}, {high:.1f}] orders",
+        ),
+        ("stac", "rate_by_alpha", "| less of alpha contracts better | {mean:.3f} [{low:.3f}, {high:.3f}] less at"),
+        ("stac", "rate_at_alpha_0", "| with alpha_rho = 0 the rate is at most gamma | largest difference {mean:.4f} |"),
+        (
+            "stac",
+            "variance_by_alpha",
+            "| importance sampling varies more than V-trace | {mean:.2f} [{low:.2f}, {high:.2f}] orders",
+        ),
     ],
 )
 def test_tradeoffs_on_random_problems(paper, name, row):
-    (record,) = records(paper, "tradeoffs", "finite_mdp", name)
-    assert f"\n{row.format(record['evaluation']['mean'])}" in page(paper)
+    assert f"\n{row.format(**over_problems(paper, 'tradeoffs', name))}" in page(paper)
 
 
-def test_shares_of_problems_on_which_bias_rises_and_variance_falls():
-    for name, words in (("bias_falls", "it rises at"), ("variance_grows", "it falls at")):
-        (record,) = records("impala", "tradeoffs", "finite_mdp", name)
-        share = 100 * (1 - record["evaluation"]["mean"])
-        assert f"{words} some doubling on {share:.0f} % of the problems |" in page("impala")
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("bias_falls", "with 1; it rises at some doubling"),
+        ("variance_grows", "from 1 to 16; it falls at some doubling"),
+        ("product_grows", "to mu on; it falls at some quarter"),
+        ("untruncated_grows", "orders of magnitude; it falls at some quarter"),
+    ],
+)
+def test_shares_of_problems_on_which_bias_rises_and_variance_falls(name, words):
+    found = over_problems("impala", "tradeoffs", name)
+    share, low, high = (100 * (1 - found[end]) for end in ("mean", "high", "low"))
+    assert f"{words} on {share:.0f} % [{low:.0f}, {high:.0f}] of the problems |" in page("impala")
+
+
+def test_variances_by_horizon_on_random_problems():
+    words = {
+        "product_by_horizon": "by {:.4f} or more on each",
+        "truncated_product_by_horizon": "by {:.4f} at most, nor for v_s",
+        "variance_by_horizon": "by {:.4f} at most.",
+    }
+    for name, text in words.items():
+        assert text.format(over_problems("impala", "tradeoffs", name)["mean"]) in page("impala")
 
 
 def test_what_is_left_of_the_distance_from_theorem_2_of_impala():

@@ -56,8 +56,8 @@ VARIANTS = [
     Variant(
         "IMPALA tradeoffs: second moment in place of the variance",
         VTRACE,
-        "(square - mean**2).mean()",
-        "square.mean()",
+        "problem).T\n    return float((square - mean**2).mean())",
+        "problem).T\n    return float(square.mean())",
         f"{TEST_TRADEOFFS.format('impala')}::test_the_variance_is_that_of_one_truncated_step",
     ),
     Variant(
@@ -73,6 +73,41 @@ VARIANTS = [
         ".sum(0) + powers[-1] * expected[-1]",
         ".sum(0)",
         f"{TEST_TRADEOFFS.format('impala')}::test_retrace_is_the_n_step_return_where_its_differences_cancel",
+    ),
+    Variant(
+        "IMPALA tradeoffs: what settles explodes",
+        TRADEOFFS.format("impala"),
+        "return float(last - before)",
+        "return float(last)",
+        f"{TEST_TRADEOFFS.format('impala')}::test_what_explodes_adds_more_with_each_doubling_and_what_settles_less",
+    ),
+    Variant(
+        "IMPALA tradeoffs: from mu to pi",
+        TRADEOFFS.format("impala"),
+        "mdps.mix(pi, mu, 1 - share)",
+        "mdps.mix(pi, mu, share)",
+        f"{TEST_TRADEOFFS.format('impala')}::test_policies_go_from_pi_to_mu",
+    ),
+    Variant(
+        "IMPALA tradeoffs: reduction of the long product alone",
+        TRADEOFFS.format("impala"),
+        "free[-1] - truncated[-1] - (free[0] - truncated[0])",
+        "truncated[-1] - free[-1]",
+        f"{TEST_TRADEOFFS.format('impala')}::test_only_a_product_without_truncation_explodes",
+    ),
+    Variant(
+        "V-trace on the chain: corrections that are independent of later ones",
+        VTRACE,
+        "errors**2 + 2 * errors * traces * mean",
+        "errors**2",
+        f"{TEST_TRADEOFFS.format('impala')}::test_the_variance_of_v_s_over_the_chain_is_that_over_all_paths",
+    ),
+    Variant(
+        "V-trace on the chain: second moment of a product in place of the variance",
+        VTRACE,
+        "for step in steps)\n    return float((square - mean**2).mean())",
+        "for step in steps)\n    return float(square.mean())",
+        f"{TEST_TRADEOFFS.format('impala')}::test_the_variance_of_a_product_is_that_over_all_paths",
     ),
     Variant(
         "STAC tradeoffs: alpha_rho stays",
@@ -164,6 +199,13 @@ VARIANTS = [
         "values.max if self.extremes[name]",
         "values.mean if self.extremes[name]",
         f"{TEST_IMPALA}::test_each_difference_is_of_one_problem_and_a_ratio_the_largest_of_all",
+    ),
+    Variant(
+        "theorems: a mean over sampled problems that is exact",
+        STUDY,
+        "exact = name not in self.means",
+        "exact = True",
+        f"{TEST_IMPALA}::test_its_records_have_the_papers_statements",
     ),
     Variant(
         "theorems: one problem for all",

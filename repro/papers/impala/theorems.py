@@ -39,7 +39,7 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
     }
 
 
-run = OnProblems(find_on_problem, UNITS, {"contraction": "largest"})
+run = OnProblems(find_on_problem, UNITS, {"contraction": "largest"}, means=("biased_v", "rate_by_c_bar"))
 """Answers the statements; nothing is simulated."""
 
 

@@ -1,4 +1,8 @@
-"""IMPALA, Section 4.1 and Remark 3: bias and variance by truncation level, and Retrace on-policy, on random MDPs."""
+"""IMPALA, Section 4.1 and Remark 3: bias and variance by truncation level, and Retrace on-policy, on random MDPs.
+
+What happens with the time horizon is read from horizons that double: what explodes, as the product of independent
+weights does, grows with each doubling by twice the orders of magnitude of the one before, what settles by ever fewer.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,15 @@ from repro.ops import q_targets, traces
 from repro.tabular import mdps, paths, vtrace
 from repro.tabular.mdps import Problem
 from repro.tabular.vtrace import Weights
-from repro.training.problem_study import OnProblems
+from repro.training.problem_study import Extreme, OnProblems
 
+MORE_BY_DOUBLING = (
+    "orders of magnitude that the last doubling of the horizon adds to the variance, minus the last but one"
+)
+MORE_BY_POLICIES = (
+    "orders of magnitude by which the product of c_i varies more under mu than a quarter of the way to it"
+)
+GROWS_BY_POLICIES = "1 if the product of c_i varies less at no quarter of the way from pi to mu, else 0"
 UNITS = {
     "variance_by_c_bar": "orders of magnitude by which v_s varies more without c_bar than with 1",
     "retrace_on_policy": "largest difference of Retrace's target from the n-step return",
@@ -20,8 +31,21 @@ UNITS = {
     "bias_falls": "1 if the bias rises at no doubling of rho_bar from 1 to 16, else 0",
     "variance_by_rho_bar": "orders of magnitude by which v_s varies more with rho_bar of 16 than with 1",
     "variance_grows": "1 if v_s varies less at no doubling of rho_bar from 1 to 16, else 0",
+    "variance_by_horizon": MORE_BY_DOUBLING,
+    "product_by_horizon": MORE_BY_DOUBLING,
+    "truncated_product_by_horizon": MORE_BY_DOUBLING,
+    "reduction_by_horizon": "orders of magnitude by which a c_bar of 1 reduces the variance of 32 c_i, minus of one",
+    "product_by_policies": MORE_BY_POLICIES,
+    "product_grows": GROWS_BY_POLICIES,
+    "untruncated_by_policies": MORE_BY_POLICIES,
+    "untruncated_grows": GROWS_BY_POLICIES,
 }
 """Unit of each answer."""
+EXTREMES: dict[str, Extreme] = {
+    "variance_by_horizon": "largest",
+    "product_by_horizon": "smallest",
+    "truncated_product_by_horizon": "largest",
+}
 ROUNDING = 1e-5
 """What a bias or the logarithm of a variance must move by to rise or fall; targets are float32."""
 
@@ -32,10 +56,12 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
         "variance_by_c_bar": variance_without_c_bar(problem, config.num_steps),
         "retrace_on_policy": retrace_on_policy(problem, config.num_steps, rng),
         **find_by_rho_bar(problem, config.rho_bars, config.num_steps),
+        **find_by_horizon(problem, config.horizons),
+        **find_by_policies(problem, config.shares_of_mu, config.num_steps),
     }
 
 
-run = OnProblems(find_on_problem, UNITS, {})
+run = OnProblems(find_on_problem, UNITS, EXTREMES, means=tuple(UNITS.keys() - EXTREMES))
 """Answers the statements; nothing is simulated."""
 
 
@@ -63,6 +89,50 @@ def find_by_rho_bar(problem: Problem, rho_bars: Sequence[float], num_steps: int)
         "variance_by_rho_bar": float(variance[-1] - variance[0]),
         "variance_grows": float((np.diff(variance) > -ROUNDING).all()),
     }
+
+
+def find_by_horizon(problem: Problem, horizons: Sequence[int]) -> dict[str, float]:
+    """Variances as the horizon doubles: of v_s with a c_bar of 1, rho not truncated, and of products of c_i (Remark 3).
+
+    V is that of the target policy.
+    """
+    values, weights = mdps.state_values(problem.mdp, problem.pi), Weights(None, 1.0)
+    of_targets = np.log10([vtrace.chain_target_variance(problem, weights, values, n) for n in horizons])
+    free, truncated = (
+        np.log10([vtrace.product_variance(problem, clip_c, n) for n in horizons]) for clip_c in (None, 1.0)
+    )
+    return {
+        "variance_by_horizon": more_by_doubling(of_targets),
+        "product_by_horizon": more_by_doubling(free),
+        "truncated_product_by_horizon": more_by_doubling(truncated),
+        "reduction_by_horizon": float(free[-1] - truncated[-1] - (free[0] - truncated[0])),
+    }
+
+
+def more_by_doubling(orders: np.ndarray) -> float:
+    """What the last doubling of the horizon adds to a logarithm, [H], minus what the one before it adds."""
+    before, last = np.diff(orders)[-2:]
+    return float(last - before)
+
+
+def find_by_policies(problem: Problem, shares: Sequence[float], num_steps: int) -> dict[str, float]:
+    """Variance of the product of c_i as the behaviour policy goes from pi to mu along a line (Section 4.1).
+
+    Args:
+        problem: with the policies; at a share of 0 mu would be pi, and the product 1.
+        shares: of mu in the mixture, rising.
+        num_steps: c_i in the product.
+    """
+    mdp, pi, mu = problem
+    mixtures = [Problem(mdp, pi, mdps.mix(pi, mu, 1 - share)) for share in shares]
+    found: dict[str, float] = {}
+    for clip_c, mean, share in (
+        (1.0, "product_by_policies", "product_grows"),
+        (None, "untruncated_by_policies", "untruncated_grows"),
+    ):
+        orders = np.log10([vtrace.product_variance(mixture, clip_c, num_steps) for mixture in mixtures])
+        found |= {mean: float(orders[-1] - orders[0]), share: float((np.diff(orders) > -ROUNDING).all())}
+    return found
 
 
 def retrace_on_policy(problem: Problem, num_steps: int, rng: np.random.Generator) -> float:

@@ -32,7 +32,7 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
     }
 
 
-run = OnProblems(find_on_problem, UNITS, {"rate_at_alpha_0": "largest"})
+run = OnProblems(find_on_problem, UNITS, {"rate_at_alpha_0": "largest"}, means=("rate_by_alpha", "variance_by_alpha"))
 """Answers the statements; nothing is simulated."""
 
 

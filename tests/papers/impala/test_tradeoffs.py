@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -13,15 +14,33 @@ from repro.papers.impala import tradeoffs
 from repro.tabular import mdps, vtrace
 from tests.support.theorems import BROKEN, check_records
 
+SAMPLED = (
+    "variance_by_c_bar",
+    "retrace_on_policy",
+    "bias_by_rho_bar",
+    "bias_falls",
+    "variance_by_rho_bar",
+    "variance_grows",
+    "reduction_by_horizon",
+    "product_by_policies",
+    "product_grows",
+    "untruncated_by_policies",
+    "untruncated_grows",
+)
+"""Answers that are means or shares of the problems that are sampled."""
+
 
 def make_problem(num_states=3, discount=0.9):
     return mdps.random_problem(num_states, 2, (discount, discount), np.random.default_rng(0))
 
 
 def test_its_records_have_the_papers_statements(tmp_path):
-    found = check_records(tradeoffs, tradeoffs_config.get_config("smoke"), tmp_path)
-    assert found.pop("variance_grows") == 1.0
+    found = check_records(tradeoffs, tradeoffs_config.get_config("smoke"), tmp_path, sampled=SAMPLED)
+    assert found.pop("variance_grows") == found.pop("untruncated_grows") == 1.0
     assert 0.0 <= found.pop("bias_falls") <= 1.0
+    assert 0.0 <= found.pop("product_grows") <= 1.0
+    assert max(found.pop("variance_by_horizon"), found.pop("truncated_product_by_horizon")) <= 0.0
+    del found["product_by_policies"]  # of either sign
     assert min(found.values()) > BROKEN
 
 
@@ -62,3 +81,114 @@ def test_retrace_is_the_n_step_return_where_its_differences_cancel(monkeypatch):
     right = q_targets.multistep_q
     monkeypatch.setattr(q_targets, "multistep_q", lambda **own: right(**(own | {"q_t_a": own["expected_q_t"]})))
     assert tradeoffs.retrace_on_policy(problem, 3, np.random.default_rng(0)) < 1e-6
+
+
+def slow_moments(problem, num_steps, number_of):
+    """Variance given x_0, mean over x_0, of `number_of(states, actions)` over every path of mu, summed one by one."""
+    mdp, _, mu = problem
+    states, actions = range(mdp.num_states), range(mdp.num_actions)
+    variances = []
+    for first in states:
+        mean = square = 0.0
+        for later in itertools.product(states, repeat=num_steps):
+            for a in itertools.product(actions, repeat=num_steps):
+                x, probability = (first, *later), 1.0
+                for t in range(num_steps):
+                    probability *= mu[x[t], a[t]] * mdp.transitions[x[t], a[t], x[t + 1]]
+                mean += probability * number_of(x, a)
+                square += probability * number_of(x, a) ** 2
+        variances.append(square - mean**2)
+    return np.mean(variances)
+
+
+@pytest.mark.parametrize("num_steps", [1, 3])
+@pytest.mark.parametrize("c_bar", [None, 1.0, 1.5])
+def test_the_variance_of_a_product_is_that_over_all_paths(c_bar, num_steps):
+    problem = make_problem()
+    _, pi, mu = problem
+
+    def product(x, a):
+        found = 1.0
+        for t in range(num_steps):
+            found *= min(c_bar or np.inf, pi[x[t], a[t]] / mu[x[t], a[t]])
+        return found
+
+    expected = slow_moments(problem, num_steps, product)
+    assert vtrace.product_variance(problem, c_bar, num_steps) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("weights", [vtrace.Weights(None, 1.0), vtrace.Weights(2.0, 0.5), vtrace.Weights(None, None)])
+def test_the_variance_of_v_s_over_the_chain_is_that_over_all_paths(weights):
+    """Of Eq. (1)'s double sum, and of the targets that train."""
+    problem, values, num_steps = make_problem(), np.array([0.3, -1.0, 2.0]), 3
+    mdp, pi, mu = problem
+
+    def target(x, a):
+        total = values[x[0]]
+        for t in range(num_steps):
+            factor = mdp.discount**t
+            for i in range(t):
+                factor *= min(weights.clip_c or np.inf, pi[x[i], a[i]] / mu[x[i], a[i]])
+            rho = min(weights.clip_rho or np.inf, pi[x[t], a[t]] / mu[x[t], a[t]])
+            total += factor * rho * (mdp.rewards[x[t], a[t]] + mdp.discount * values[x[t + 1]] - values[x[t]])
+        return total
+
+    found = vtrace.chain_target_variance(problem, weights, values, num_steps)
+    assert found == pytest.approx(slow_moments(problem, num_steps, target), rel=1e-9)
+    assert found == pytest.approx(vtrace.target_variance(problem, weights, values, num_steps), rel=1e-4)
+
+
+def test_what_explodes_adds_more_with_each_doubling_and_what_settles_less():
+    horizons = np.array([1, 2, 4, 8])
+    assert tradeoffs.more_by_doubling(0.5 * horizons) == 0.5 * (4 - 2)
+    assert tradeoffs.more_by_doubling(np.log10(horizons)) == pytest.approx(0.0)  # as steps of a random walk do
+    assert tradeoffs.more_by_doubling(np.log10(1 - 0.5**horizons)) < 0.0
+
+
+def far_policies():
+    """A ratio of 9 for one action and of 1/9 for the other, in every state."""
+    return make_problem()._replace(pi=np.tile([0.9, 0.1], (3, 1)), mu=np.tile([0.1, 0.9], (3, 1)))
+
+
+def test_only_a_product_without_truncation_explodes():
+    found = tradeoffs.find_by_horizon(far_policies(), (1, 2, 4, 8, 16))
+    assert found["product_by_horizon"] > 1.0
+    assert found["reduction_by_horizon"] > 1.0
+    assert max(found["variance_by_horizon"], found["truncated_product_by_horizon"]) < 0.0
+
+
+def test_a_product_explodes_with_a_c_bar_that_truncates_nothing(monkeypatch):
+    right = vtrace.product_variance
+    monkeypatch.setattr(vtrace, "product_variance", lambda problem, clip_c, n: right(problem, clip_c and 1e9, n))
+    found = tradeoffs.find_by_horizon(far_policies(), (1, 2, 4, 8, 16))
+    assert found["truncated_product_by_horizon"] == found["product_by_horizon"] > 1.0
+    assert found["reduction_by_horizon"] == 0.0
+
+
+def test_v_s_explodes_with_traces_that_are_not_truncated(monkeypatch):
+    right = vtrace.chain_target_variance
+    monkeypatch.setattr(
+        vtrace,
+        "chain_target_variance",
+        lambda problem, weights, *rest: right(problem, weights._replace(clip_c=None), *rest),
+    )
+    assert tradeoffs.find_by_horizon(far_policies(), (1, 2, 4, 8, 16))["variance_by_horizon"] > 1.0
+
+
+def test_policies_go_from_pi_to_mu():
+    """One c_i, by hand: pi and mu of one state have the ratios 9 and 1/9, and halfway between them 1.8 and 0.2."""
+    mdp = make_problem(num_states=1).mdp
+    problem = mdps.Problem(mdp, np.array([[0.9, 0.1]]), np.array([[0.1, 0.9]]))
+    found = tradeoffs.find_by_policies(problem, (0.5, 1.0), 1)
+
+    def spread(mu, first, second):
+        return mu * (1 - mu) * (first - second) ** 2
+
+    untruncated = np.log10(spread(0.1, 9, 1 / 9) / spread(0.5, 1.8, 0.2))
+    truncated = np.log10(spread(0.1, 1, 1 / 9) / spread(0.5, 1, 0.2))
+    assert found["untruncated_by_policies"] == pytest.approx(untruncated)
+    assert found["product_by_policies"] == pytest.approx(truncated)
+    assert (found["untruncated_grows"], found["product_grows"]) == (1.0, 0.0)
+    back = tradeoffs.find_by_policies(problem, (1.0, 0.5), 1)
+    assert (back["untruncated_grows"], back["product_grows"]) == (0.0, 1.0)
+    assert tradeoffs.find_by_policies(problem, (0.5, 1.0), 2)["untruncated_by_policies"] > untruncated
