@@ -75,7 +75,8 @@ def answer_task(printed: published.PublishedRow, groups: Mapping[Key, Group], fi
     alternatives = {}
     if fields:
         for other in printed.protocol.get("readings", ()):
-            read = summarize_runs(groups.get((paper, other, task, str(agent)), Group(())).records, field)
+            named = comparisons.experiment_and_agent(printed, other)
+            read = summarize_runs(groups.get((paper, named[0], task, named[1]), Group(())).records, field)
             ends = (read["value"], read["value"]) if read.get("exact") else read.get("interval")
             alternatives[f"as {other} reads it"] = ends
     shortfalls, more = _of_search(printed, counted_runs, group.records)

@@ -85,9 +85,11 @@ def test_another_reading_with_another_answer_leaves_a_row_undecided(others, find
     ])  # fmt: skip
     (unit,) = {record["evaluation"]["unit"] for group in groups.values() for record in group.records}
     row = dataclasses.replace(
-        printed(value=10.0, protocol={"readings": ["atari_57"]}),
+        printed(value=10.0, protocol={"readings": ["atari_57/impala_shallow"]}),
         paper="impala", experiment="atari_shallow", task="pong", agent="impala_shallow", unit=unit,
     )  # fmt: skip
     ours = results.answer_task(row, groups, None)
     assert findings.judge(row, ours, None, 0.0) == finding
-    assert findings.find_dissent(row, ours, None, 0.0) == (() if finding == "agrees" else ("as atari_57 reads it",))
+    assert findings.find_dissent(row, ours, None, 0.0) == (
+        () if finding == "agrees" else ("as atari_57/impala_shallow reads it",)
+    )

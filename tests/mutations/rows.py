@@ -776,7 +776,7 @@ VARIANTS = [
     Variant(
         "result: the record of another reading is the row's own",
         RESULTS,
-        "groups.get((paper, other, task, str(agent)), Group(()))",
+        "groups.get((paper, named[0], task, named[1]), Group(()))",
         "groups.get((paper, str(experiment), task, str(agent)), Group(()))",
         "tests/evidence/test_dissent.py::test_another_reading_with_another_answer_leaves_a_row_undecided",
     ),
