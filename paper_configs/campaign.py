@@ -228,7 +228,9 @@ STAGES = {
             5,
             0.35,
         ),
-        Block("Figure 1, DDPG untuned", "refer", "figure_1_ddpg", ("ddpg_er_untuned",), ("Ant",), "desk", 5, 0.5),
+        Block(
+            "Figure 1, DDPG untuned", "refer", "figure_1_ddpg", ("ddpg_er_untuned",), ("Ant", "Hopper"), "desk", 5, 0.5
+        ),
         Block(
             "Figure 3, NAF",
             "refer",
@@ -275,7 +277,7 @@ STAGES = {
             "refer",
             "figure_7_sensitivity",
             ("vracer_half_n",),
-            TWO[:1],
+            FOUR[:2],
             "paper",  # at others both memories start alike, which is not the paper's
             5,
             2.5,
@@ -359,7 +361,7 @@ STAGES = {
             "impala",
             "atari_a3c",
             ("a3c_shallow",),
-            ("pong",),
+            ("pong", "breakout"),
             "paper",
             5,
             35.0,  # estimated: an update for each unroll
@@ -474,11 +476,11 @@ STAGES = {
             for task, hours in zip(CONTROL_6, (0.3, 0.3, 0.4, 0.4, 0.4, 0.6))
         ),
         Block(
-            "Sections 5.1 and 6, parts of ACER on one task",
+            "Sections 5.1 and 6, parts of ACER on two tasks",
             "acer",
             "continuous",
             ACER_PARTS,
-            ("cheetah",),
+            ("cheetah", "walker"),
             "desk",
             30,
             0.4,
@@ -500,7 +502,7 @@ STAGES = {
             "stac",
             "atari",
             ("stac_untuned", "stacx_untuned", "impala_gamma_99"),
-            STAC_GAMES[:1],
+            STAC_GAMES[:2],
             "desk",
             4,
             0.9,

@@ -44,29 +44,31 @@ def test_a_random_player_plays_each_of_the_tasks_that_others_learn_together():
 
 
 def test_within_a_stage_the_block_that_answers_most_per_core_hour_comes_first():
-    dear = block("dear", BOTH, ("Hopper",), 5, hours=9.0)
-    cheap = block("cheap", BOTH, ("Walker2d",), 5, hours=1.0)
+    dear = block("dear", BOTH, ("Hopper", "Swimmer"), 5, hours=9.0)
+    cheap = block("cheap", BOTH, ("Walker2d", "HalfCheetah"), 5, hours=1.0)
     alone = block("alone", ("vracer_per",), ("Walker2d",), 5, hours=0.01)
     later = block("later", BOTH, ("Ant",), 2, hours=0.1)
     steps = list(plan.order({"first": (dear, alone, cheap), "second": (later,)}))
     assert [step.block.purpose for step in steps] == ["cheap", "dear", "alone", "later"]
     assert [step.stage for step in steps] == ["first", "first", "first", "second"]
-    assert [step.rows for step in steps] == [3, 0, 0, 0]  # against plain replay twice, and how the divergence grows
-    assert steps[0].full_rows == pytest.approx(steps[1].full_rows) == pytest.approx(3 * 0.1 * 0.1)
+    # against plain replay twice, and once their spread; how the divergence grows
+    assert [step.rows for step in steps] == [4, 0, 0, 0]
+    assert steps[0].full_rows == pytest.approx(steps[1].full_rows) == pytest.approx(4 * 0.1 * 0.2)
     assert steps[2].full_rows == steps[3].full_rows == 0  # without the others; too few for a verdict
-    assert [step.core_hours for step in steps] == pytest.approx([10.0, 90.0, 0.05, 0.4])
+    assert [step.core_hours for step in steps] == pytest.approx([20.0, 180.0, 0.05, 0.4])
 
 
 def test_a_block_is_judged_by_what_the_ones_before_left_to_answer():
-    refer = block("refer", ("vracer_refer",), ("Hopper",), 5)
-    er = block("er", ("vracer_er",), ("Hopper",), 5)
+    refer = block("refer", ("vracer_refer",), ("Hopper", "Ant"), 5)
+    er = block("er", ("vracer_er",), ("Hopper", "Ant"), 5)
     steps = list(plan.order({"first": (refer, er)}))
-    assert [step.rows for step in steps] == [1, 2]  # how its divergence grows; the comparisons need both
+    assert [step.rows for step in steps] == [1, 3]  # how its divergence grows; the comparisons need both
 
 
 def test_blocks_of_several_papers_answer_what_all_their_runs_do():
     pong = Block("pong", "impala", "atari_shallow", ("impala_shallow",), ("pong",), "desk", 5, 1.0)
-    blocks = (block("a", ("vracer_refer",), ("Hopper",), 5), pong, block("b", ("vracer_er",), ("Hopper",), 5))
+    two = ("Hopper", "Ant")
+    blocks = (block("a", ("vracer_refer",), two, 5), pong, block("b", ("vracer_er",), two, 5))
     steps = list(plan.order({"first": blocks[:2], "second": blocks[2:]}))
     answered = answerable.shares([run for item in blocks for run in item.runs()])
     assert {paper for paper, _ in answered} == {"impala", "refer"}

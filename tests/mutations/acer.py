@@ -618,6 +618,7 @@ VARIANTS = [
         "count = int(self._rng.poisson(self._settings.ratio))",
         "count = int(self._settings.ratio)",
         f"{TEST_REPLAY_TRAINING}::test_the_number_of_replays_is_poissons",
+        slow=True,
     ),
     Variant(
         "ACER: replays as often on average, but none or all",

@@ -946,6 +946,7 @@ VARIANTS = [
         "                raise Interrupted",
         "                pass",
         f"{TEST_REMOTE_REPLAY}::test_a_signal_during_a_restart_ends_the_wait_for_samples",
+        slow=True,
     ),
     Variant(
         "replay: one that has little is learned from",
@@ -1030,6 +1031,7 @@ VARIANTS = [
         "    writer.write(EMPTY_SETTINGS)",
         "    return",
         f"{TEST_PORT_RELAY}::test_a_call_of_reverb_s_waits_without_work_and_ends_once_there_is_a_server",
+        slow=True,
     ),
     Variant(
         "relay: connections outlive their server",

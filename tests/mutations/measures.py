@@ -48,6 +48,7 @@ VARIANTS = [
         "uniforms[2 * t + 1]",
         "uniforms[2 * t]",
         "tests/papers/impala/test_online_theorem.py::test_its_record_has_the_papers_statement",
+        slow=True,
     ),
     Variant(
         "simulation: variance around the mean of the samples",

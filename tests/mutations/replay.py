@@ -372,6 +372,7 @@ VARIANTS = [
         "self._frame_rows += [BLACK] * OLDER if older is None",
         "self._frame_rows += [int(self._unroll_frames[0])] * OLDER if older is None",
         f"{TEST_SEQUENCES}::test_sequences_are_pieces_of_games",
+        slow=True,
     ),
     Variant(
         "sequence memory: one black frame too few before a game",

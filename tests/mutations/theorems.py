@@ -31,6 +31,7 @@ VARIANTS = [
         "sums = 1 + mdp.discount * following",
         "sums = mdp.discount * following",
         f"{TEST_IMPALA}::test_its_records_have_the_papers_statements",
+        slow=True,
     ),
     Variant(
         "IMPALA theorems: lambda-return without the rest of its weight",
@@ -143,6 +144,7 @@ VARIANTS = [
         "vtrace.evaluated_policy(problem, weights)",
         "problem.pi",
         f"{TEST_ONLINE}::test_its_record_has_the_papers_statement",
+        slow=True,
     ),
     Variant(
         "paths: trajectory that ends with its last step",
@@ -255,6 +257,7 @@ VARIANTS = [
         "lambda q: np.zeros_like(q))",
         "lambda q: q)",
         f"{TEST_ACER}::test_its_records_have_the_papers_statements",
+        slow=True,
     ),
     Variant(
         "ACER theorems: Q(lambda) with Retrace's traces",
@@ -369,6 +372,7 @@ VARIANTS = [
         "following *= c[x, a]",
         "following *= c[states[s + 1], actions[min(s + 1, len(actions) - 1)]]",
         f"{TEST_ONLINE_CTRACE}::test_both_updates_are_those_of_the_training_code",
+        slow=True,
     ),
     Variant(
         "online C-trace: first visits alone",
@@ -383,6 +387,7 @@ VARIANTS = [
         "(config.alphas_printed, config.alphas_proved)",
         "(config.alphas_proved, config.alphas_printed)",
         f"{TEST_STAC}::test_the_alphas_are_those_of_the_configuration",
+        slow=True,
     ),
     Variant(
         "STAC theorems: importance sampling without the first ratio",
