@@ -20,7 +20,8 @@ MEANINGS: Mapping[Verdict, str] = {
     "evaluation, tasks and settings.",
     "undecided": "Our interval holds both what agrees and what does not; or there are too few runs, no margin that "
     "says how near is near enough, too little training for what more of it may turn, a part of the tasks of which one "
-    "decides alone, or a printed score that random play reaches.",
+    "decides alone, another reading of what the paper leaves open that turns it, or a printed score that random play "
+    "reaches.",
     "not run": "No record answers the row yet.",
     "cannot run here": "It needs what this project does not have, hardware, an environment or an agent, or what the "
     "paper does not print; the note says which.",

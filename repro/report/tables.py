@@ -177,9 +177,9 @@ def _margin(row: Row) -> str:
     kind, size = row.margin or ("absolute", 0.0)
     if size <= ROUNDING:
         return ""
-    return {"absolute": f" \u00b1 {size:g}", "factor": f" \u00d7\u00f7 {size:g}", "share": f" \u00b1 {100 * size:g} %"}[
-        kind
-    ]
+    if kind == "factor":
+        return f" \u00d7\u00f7 {size:g}"
+    return f" \u00b1 {100 * size:g} %" if kind == "share" else f" \u00b1 {size:g}"
 
 
 def heading(row: Row, titles: Mapping[str, str]) -> str:
