@@ -11,7 +11,7 @@ SECONDS ?= 43200
 PAPERS  := $(patsubst paper_configs/%/__init__.py,%,$(wildcard paper_configs/*/__init__.py))
 
 # A misspelled variable would train something else for hours.
-VARIABLES := PYTHON SCALE SEEDS SEED BIN WHAT SECONDS JOBS TASK EXPERIMENT AGENT CLUSTER SPREAD OUT CUDA SOURCE PEER SOAK
+VARIABLES := PYTHON SCALE SEEDS SEED BIN WHAT SECONDS JOBS TASK EXPERIMENT AGENT CLUSTER SPREAD OUT CUDA SOURCE PEER SOAK SHARE
 GIVEN     := $(foreach word,$(MAKEOVERRIDES),$(if $(findstring =,$(word)),$(firstword $(subst =, ,$(subst :, ,$(word))))))
 UNKNOWN   := $(filter-out $(VARIABLES),$(GIVEN))
 $(if $(UNKNOWN),$(error no variable $(UNKNOWN): choose of $(VARIABLES)))
@@ -121,8 +121,8 @@ mutations: setup vizdoom  ## wrong variants of the code, which named tests and t
 	$(BIN)/python -m tests.mutations
 	$(BIN)/python -m tests.mutations --training
 
-mutations-fast: setup vizdoom  ## some of them, some minutes
-	$(BIN)/python -m tests.mutations --fast
+mutations-fast: setup vizdoom  ## some of them, some minutes; SHARE=1/3 for every third of these
+	$(BIN)/python -m tests.mutations --fast $(if $(SHARE),--share=$(SHARE))
 	$(BIN)/python -m tests.mutations --training --fast
 
 kill-test: setup  ## 50 kills of a short training, each resumed

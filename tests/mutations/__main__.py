@@ -1,6 +1,6 @@
 """Runs each wrong variant against the test that must catch it.
 
-    python -m tests.mutations [--fast] [--only=retrace] [--jobs=2]
+    python -m tests.mutations [--fast] [--only=retrace] [--share=1/3] [--jobs=2]
     python -m tests.mutations --training [--fast] [--only=ACER]
 
 Prints, for every variant, the test that failed because of it; exits with 1 if one survives. First all named tests must
@@ -20,6 +20,7 @@ import gc
 import importlib
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -268,10 +269,19 @@ def one_of_each_paper(variants: list[Variant]) -> list[Variant]:
     return list(first.values())
 
 
+def parse_share(text: str) -> tuple[int, int]:
+    """Returns k and n of `k/n`, with k from 1 to n."""
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise argparse.ArgumentTypeError(f"{text!r}: give k/n with k from 1 to n, such as 1/3")
+    return int(match[1]), int(match[2])
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="the variants whose name or file contains this")
     parser.add_argument("--fast", action="store_true", help="for CI: one of each source and test file, or paper")
+    parser.add_argument("--share", type=parse_share, default=(1, 1), help="k/n: every n-th of them, from the k-th on")
     parser.add_argument("--jobs", type=int, default=2, help="forks side by side")
     parser.add_argument("--training", action="store_true", help="judge by the reference runs, then by the test")
     arguments = parser.parse_args()
@@ -281,8 +291,10 @@ def main() -> int:
         variants = one_of_each_paper(variants) if arguments.fast else variants
     elif arguments.fast:
         variants = one_of_each_file(variants)
+    first, step = arguments.share
+    variants = variants[first - 1 :: step]
     if not variants:
-        parser.error(f"no variant has {arguments.only!r} in its name or file")
+        parser.error(f"no variant has {arguments.only!r} in its name or file, or none is in this share of them")
     start = time.perf_counter()
     importlib.import_module("repro.cli").quiet()  # each fork imports its own copy of the package
     for name in PRELOADED:

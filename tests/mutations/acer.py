@@ -192,7 +192,7 @@ VARIANTS = [
     Variant(
         "ACER: gamma missing",
         AGENT,
-        "self._learning.discount * time_major(experience.discount)",
+        "self._optimization.discount * time_major(experience.discount)",
         "time_major(experience.discount)",
         f"{TEST_AGENT}::test_the_loss_is_a_sum_over_time_and_a_mean_over_unrolls",
     ),
@@ -544,10 +544,10 @@ VARIANTS = [
         "ACER: average of the weights before the update",
         AVERAGING_AGENT,
         "        info = super()._apply(loss, extra, gradients)\n"
-        "        alpha = self._learning.average_decay\n"
+        "        alpha = self._optimization.average_decay\n"
         "        for average, variable in self._averaged:\n"
         "            average.assign(alpha * average + (1.0 - alpha) * variable)\n",
-        "        alpha = self._learning.average_decay\n"
+        "        alpha = self._optimization.average_decay\n"
         "        for average, variable in self._averaged:\n"
         "            average.assign(alpha * average + (1.0 - alpha) * variable)\n"
         "        info = super()._apply(loss, extra, gradients)\n",

@@ -251,14 +251,14 @@ VARIANTS = [
     Variant(
         "C-trace: target network copied one update late",
         AGENT,
-        "self.train_step_counter % self._learning.target_period == 0",
-        "self.train_step_counter % self._learning.target_period == 1",
+        "self.train_step_counter % self._optimization.target_period == 0",
+        "self.train_step_counter % self._optimization.target_period == 1",
         f"{TEST_AGENT}::test_target_network_is_copied_every_period",
     ),
     Variant(
         "C-trace: target network copied in every update",
         AGENT,
-        "self.train_step_counter % self._learning.target_period == 0",
+        "self.train_step_counter % self._optimization.target_period == 0",
         "self.train_step_counter > 0",
         f"{TEST_AGENT}::test_target_network_is_copied_every_period",
     ),
@@ -303,8 +303,8 @@ VARIANTS = [
     Variant(
         "C-trace: burn-in rows are learned from",
         AGENT,
-        "lambda x: time_major(x[:, learning.burn_in :])",
-        "lambda x: time_major(x[:, : x.shape[1] - learning.burn_in])",
+        "lambda x: time_major(x[:, optimization.burn_in :])",
+        "lambda x: time_major(x[:, : x.shape[1] - optimization.burn_in])",
         f"{TEST_AGENT}::test_loss_is_the_weighted_mean_over_steps_and_sequences",
         slow=True,
     ),
@@ -443,7 +443,7 @@ VARIANTS = [
         "C-trace: alpha follows the reduction of the loss",
         AGENT,
         "tf.reduce_mean(alpha_losses, axis=0)",
-        "TIME_REDUCTIONS[self._learning.time_reduction](alpha_losses, axis=0)",
+        "TIME_REDUCTIONS[self._optimization.time_reduction](alpha_losses, axis=0)",
         f"{TEST_AGENT}::test_alpha_follows_the_mean_whatever_the_reduction_of_the_loss",
         slow=True,
     ),
@@ -471,8 +471,8 @@ VARIANTS = [
     Variant(
         "C-trace: target network never copied",
         AGENT,
-        "self._learning.target_period == 0, self._copy_weights",
-        "self._learning.target_period == -1, self._copy_weights",
+        "self._optimization.target_period == 0, self._copy_weights",
+        "self._optimization.target_period == -1, self._copy_weights",
         f"{TEST_AGENT}::test_target_network_is_copied_every_period",
     ),
 ]

@@ -1,5 +1,6 @@
 """The list of wrong variants against the tree: each applies, is Python, and names a test that there is."""
 
+import argparse
 import ast
 from collections import Counter
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 from repro.regression.reference_runs import RUNS, SPARE
 from tests.mutations import VARIANTS
-from tests.mutations.__main__ import one_of_each_file, one_of_each_paper
+from tests.mutations.__main__ import one_of_each_file, one_of_each_paper, parse_share
 from tests.mutations.training import TRAINING
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,3 +81,10 @@ def test_the_fast_part_has_every_source_and_test_file_once_where_it_can():
 def test_the_fast_trainings_are_of_different_papers():
     chosen = one_of_each_paper([variant for variant in VARIANTS if variant.name in TRAINING])
     assert [TRAINING[variant.name] for variant in chosen] == [("vracer_per",), ("impala_catch",)]
+
+
+def test_a_share_is_k_of_n():
+    assert parse_share("2/3") == (2, 3)
+    for text in ("0/3", "4/3", "1", "1/0", "-1/3", "a/b"):
+        with pytest.raises(argparse.ArgumentTypeError, match="give k/n"):
+            parse_share(text)

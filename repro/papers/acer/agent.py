@@ -22,7 +22,7 @@ class AcerAgent(AveragingAgent):
         network: policy logits and action values.
         average_network: another network of the same layers, for the average policy; its weights are overwritten with
             those of `network`. None for ACER without a trust region.
-        learning: see `OptimizationConfig`.
+        optimization: see `OptimizationConfig`.
         loss_settings: c, delta and the weight of the entropy.
         train_step_counter: int64 variable, incremented at each update.
     """
@@ -34,7 +34,7 @@ class AcerAgent(AveragingAgent):
         *,
         network: PolicyQ,
         average_network: PolicyQ | None,
-        learning: OptimizationConfig,
+        optimization: OptimizationConfig,
         loss_settings: AcerLossSettings,
         train_step_counter: tf.Variable,
     ) -> None:
@@ -49,7 +49,7 @@ class AcerAgent(AveragingAgent):
             for average, variable in averaged:
                 average.assign(variable)
         super().__init__(
-            learning,
+            optimization,
             network.trainable_variables,
             averaged,
             time_step_spec=time_step_spec,
@@ -72,7 +72,7 @@ class AcerAgent(AveragingAgent):
             behaviour_logits=time_major(experience.policy_info["logits"])[:-1],
             actions=time_major(experience.action)[:-1],
             r_t=time_major(experience.reward)[:-1],
-            discount_t=self._learning.discount * time_major(experience.discount)[:-1],
+            discount_t=self._optimization.discount * time_major(experience.discount)[:-1],
             is_boundary=time_major(step_type)[:-1] == StepType.LAST,
             settings=self._loss_settings,
         )

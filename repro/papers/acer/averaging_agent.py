@@ -56,7 +56,7 @@ class AveragingAgent(UnrollAgent):
     under `tf.distribute` over the unrolls of all replicas, whose shares must be equal.
 
     Args:
-        learning: see `OptimizationConfig`.
+        optimization: see `OptimizationConfig`.
         variables: that are learned.
         averaged: (average, variable) pairs of the average policy; none without a trust region.
         arguments: of `TFAgent`.
@@ -64,16 +64,16 @@ class AveragingAgent(UnrollAgent):
 
     def __init__(
         self,
-        learning: OptimizationConfig,
+        optimization: OptimizationConfig,
         variables: Sequence[tf.Variable],
         averaged: Sequence[tuple[tf.Variable, tf.Variable]],
         **arguments: Any,
     ) -> None:
-        self._learning = learning
+        self._optimization = optimization
         self._learned = list(variables)
         self._averaged = list(averaged)
-        learning.optimizer.build(self._learned)
-        super().__init__(learning.optimizer, learning.clip_global_norm, **arguments)
+        optimization.optimizer.build(self._learned)
+        super().__init__(optimization.optimizer, optimization.clip_global_norm, **arguments)
 
     @property
     def learned_variables(self) -> list[tf.Variable]:
@@ -98,7 +98,7 @@ class AveragingAgent(UnrollAgent):
     def _apply(self, loss: tf.Tensor, extra: dict[str, tf.Tensor], gradients: Sequence[tf.Tensor]) -> tf_agent.LossInfo:
         """Applies this replica's gradients to the learned variables and moves the average policy."""
         info = super()._apply(loss, extra, gradients)
-        alpha = self._learning.average_decay
+        alpha = self._optimization.average_decay
         for average, variable in self._averaged:
             average.assign(alpha * average + (1.0 - alpha) * variable)
         return info

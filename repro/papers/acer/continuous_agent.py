@@ -41,7 +41,7 @@ class ContinuousAgent(AveragingAgent):
         network: mean, V and, for `acer` and no other method, A.
         std: standard deviation of every component of the policy (Section 6: 0.3), above 0.
         dueling_samples: n of Eq. 13 (Section 6: 5), at least 1; read by `acer` alone.
-        learning: see `OptimizationConfig`; its `average_decay` is read with a trust region alone, as
+        optimization: see `OptimizationConfig`; its `average_decay` is read with a trust region alone, as
             `loss_settings.delta` is.
         loss_settings: see there.
         train_step_counter: int64 variable, incremented at each update.
@@ -62,7 +62,7 @@ class ContinuousAgent(AveragingAgent):
         network: GaussianActorCritic,
         std: float,
         dueling_samples: int,
-        learning: OptimizationConfig,
+        optimization: OptimizationConfig,
         loss_settings: ContinuousLossSettings,
         train_step_counter: tf.Variable,
         seed: int,
@@ -92,7 +92,7 @@ class ContinuousAgent(AveragingAgent):
         self._seed = seed
         weights = network.policy_weights
         super().__init__(
-            learning,
+            optimization,
             network.trainable_variables,
             list(zip(self._average_policy, weights)),
             time_step_spec=time_step_spec,
@@ -122,7 +122,7 @@ class ContinuousAgent(AveragingAgent):
             behaviour_std=data.policy_info["std"][:-1],
             average_mean=policy_mean(average, observation, self._network.mean_bound) if average else None,
             r_t=data.reward[:-1],
-            discount_t=self._learning.discount * data.discount[:-1],
+            discount_t=self._optimization.discount * data.discount[:-1],
             v_tm1=values[:-1],
             v_t=values[1:],
             is_boundary=data.step_type[:-1] == StepType.LAST,

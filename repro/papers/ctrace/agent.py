@@ -27,7 +27,7 @@ SCALARS = ("q", "td_error", "contraction", "contraction_target", "alpha", "gradi
 """What `train` logs of a batch, besides the loss."""
 
 
-class SequenceOptimization(NamedTuple):
+class OptimizationConfig(NamedTuple):
     """How an agent's weights move.
 
     optimizer: Keras optimiser, of the network and of phi alike (Appendix E).
@@ -63,7 +63,7 @@ class CtraceAgent(tf_agent.TFAgent):
     Args:
         time_step_spec, action_spec: of one unbatched environment.
         network, target_network: of the same layers; the target's weights are overwritten with those of `network`.
-        learning: see `SequenceOptimization`.
+        optimization: see `OptimizationConfig`.
         loss_settings: see `SequenceLossSettings`.
         evaluation_epsilon: of `policy`; `collect_policy` explores with probability 1, actors have an epsilon of their
             own.
@@ -80,17 +80,19 @@ class CtraceAgent(tf_agent.TFAgent):
         *,
         network: QNetwork | RecurrentQ,
         target_network: QNetwork | RecurrentQ,
-        learning: SequenceOptimization,
+        optimization: OptimizationConfig,
         loss_settings: SequenceLossSettings,
         evaluation_epsilon: float,
         train_step_counter: tf.Variable,
     ) -> None:
-        if learning.time_reduction not in TIME_REDUCTIONS:
-            raise ValueError(f"loss.time_reduction={learning.time_reduction!r}: choose {' or '.join(TIME_REDUCTIONS)}.")
+        if optimization.time_reduction not in TIME_REDUCTIONS:
+            raise ValueError(
+                f"loss.time_reduction={optimization.time_reduction!r}: choose {' or '.join(TIME_REDUCTIONS)}."
+            )
         self._network = network
         self._target_network = target_network
-        self._learning = learning
-        self._optimizer = learning.optimizer  # an attribute of its own: checkpoints look for it here
+        self._optimization = optimization
+        self._optimizer = optimization.optimizer  # an attribute of its own: checkpoints look for it here
         self._loss_settings = loss_settings
         for each in (network, target_network):
             each.build_variables(time_step_spec.observation)
@@ -119,10 +121,10 @@ class CtraceAgent(tf_agent.TFAgent):
 
     def _losses(self, experience: Trajectory) -> tuple[DqnLoss, tf.Tensor, dict[str, tf.Tensor]]:
         """The loss of each step, that of phi [T, B], and what is logged, with the priorities [B]."""
-        learning, settings = self._learning, self._loss_settings
+        optimization, settings = self._optimization, self._loss_settings
         q, target_q = (self._values(network, experience) for network in (self._network, self._target_network))
         data = tf.nest.map_structure(
-            lambda x: time_major(x[:, learning.burn_in :]),
+            lambda x: time_major(x[:, optimization.burn_in :]),
             experience._replace(observation=(), policy_info=_without_state(experience.policy_info)),
         )
         info, is_boundary = data.policy_info, data.step_type[:-1] == StepType.LAST
@@ -140,7 +142,7 @@ class CtraceAgent(tf_agent.TFAgent):
         )
         contraction = tf.stop_gradient(losses.extras["contraction"])
         wanted = alpha_update.contraction_target(
-            discount_t, gamma=settings.discount, target_rate=learning.target_rate, is_boundary=is_boundary
+            discount_t, gamma=settings.discount, target_rate=optimization.target_rate, is_boundary=is_boundary
         )
         alpha_losses = alpha_update.alpha_loss(self._phi, contraction, wanted, gamma=settings.discount)
         live = ~is_boundary
@@ -160,7 +162,7 @@ class CtraceAgent(tf_agent.TFAgent):
         observation, step_type = experience.observation, experience.step_type
         if isinstance(network, RecurrentQ):
             state = experience.policy_info["core_state"]
-            (q,) = unroll_after_burn_in(network, observation, step_type, state, self._learning.burn_in)
+            (q,) = unroll_after_burn_in(network, observation, step_type, state, self._optimization.burn_in)
             return time_major(q)
         if network is self._target_network:  # no target needs its values in the first row
             q, _ = network(observation[:, 1:], step_type[:, 1:])
@@ -171,7 +173,7 @@ class CtraceAgent(tf_agent.TFAgent):
 
     def _priorities(self, size: tf.Tensor, live: tf.Tensor) -> tf.Tensor:
         """eta max |d| + (1 - eta) mean |d| over a sequence's transitions (R2D2, Section 2.3), float32 [B]."""
-        eta = self._learning.priority_of_max
+        eta = self._optimization.priority_of_max
         return eta * tf.reduce_max(size, axis=0) + (1.0 - eta) * masked_mean(size, live, axis=0)
 
     def _train(self, experience: Trajectory, weights: tf.Tensor | None = None) -> tf_agent.LossInfo:
@@ -181,7 +183,7 @@ class CtraceAgent(tf_agent.TFAgent):
             total = loss + mean_over_replicas(tf.reduce_mean(alpha_losses, axis=0)) if self._learns_alpha else loss
         gradients = tape.gradient(total, self._learned)
         size = len(self._network.trainable_variables)
-        network_gradients, norm = reduce_and_clip(gradients[:size], self._learning.clip_global_norm)
+        network_gradients, norm = reduce_and_clip(gradients[:size], self._optimization.clip_global_norm)
         phi_gradients: list[tf.Tensor] = []
         if self._learns_alpha:  # apart: its scale is that of `alpha_loss`
             phi_gradients, _ = reduce_and_clip(gradients[size:])
@@ -189,12 +191,12 @@ class CtraceAgent(tf_agent.TFAgent):
             zip([*network_gradients, *phi_gradients], self._learned), skip_gradients_aggregation=True
         )
         self.train_step_counter.assign_add(1)
-        tf.cond(self.train_step_counter % self._learning.target_period == 0, self._copy_weights, lambda: None)
+        tf.cond(self.train_step_counter % self._optimization.target_period == 0, self._copy_weights, lambda: None)
         return tf_agent.LossInfo(loss, extras | {"gradient_norm": norm})
 
     def _reduce(self, per_step: tf.Tensor, weights: tf.Tensor | None) -> tf.Tensor:
         """This replica's part of the loss, from the losses of all steps [T, B]."""
-        return mean_over_replicas(TIME_REDUCTIONS[self._learning.time_reduction](per_step, axis=0), weights)
+        return mean_over_replicas(TIME_REDUCTIONS[self._optimization.time_reduction](per_step, axis=0), weights)
 
     def _copy_weights(self) -> None:
         for target, variable in zip(self._target_network.variables, self._network.variables, strict=True):

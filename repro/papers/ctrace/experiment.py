@@ -35,7 +35,7 @@ from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy
 from repro.networks.q_network import QNetwork
 from repro.networks.recurrent_q import RecurrentQ
 from repro.optimizers.fused_adam import FusedAdam
-from repro.papers.ctrace.agent import SCALARS, CtraceAgent, SequenceOptimization
+from repro.papers.ctrace.agent import SCALARS, CtraceAgent, OptimizationConfig
 from repro.papers.ctrace.exploration import Exploration
 from repro.papers.ctrace.initial_priority import InitialPriority
 from repro.papers.ctrace.loss import SequenceLossSettings
@@ -85,10 +85,10 @@ class SequenceExperiment(ActorExperiment):
         )
 
     @property
-    def learning(self) -> SequenceOptimization:
+    def optimization(self) -> OptimizationConfig:
         """Settings for a network without a core; subclasses replace their own."""
         learner, loss = self.config.learner, self.config.loss
-        return SequenceOptimization(
+        return OptimizationConfig(
             optimizer=FusedAdam(learner.learning_rate, epsilon=learner.adam_epsilon),
             target_period=learner.target_period,
             target_rate=loss.discount**loss.rate_steps,
@@ -156,7 +156,7 @@ class SequenceExperiment(ActorExperiment):
             environment.action_spec,
             network=self.make_network(environment, seed),
             target_network=self.make_network(environment, seed),
-            learning=self.learning,
+            optimization=self.optimization,
             loss_settings=self.loss_settings,
             evaluation_epsilon=self.config.evaluation.epsilon,
             train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False, name="updates"),

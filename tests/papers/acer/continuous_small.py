@@ -40,7 +40,7 @@ def make_agent(
         network=GaussianActorCritic(2, 2, [32, 32], [16] if method == "acer" else [], seed=seed, mean_bound=mean_bound),
         std=0.3,
         dueling_samples=5,
-        learning=OptimizationConfig(RMSPropTF1(learning_rate, epsilon=0.01), 0.9, average_decay, clip_global_norm),
+        optimization=OptimizationConfig(RMSPropTF1(learning_rate, epsilon=0.01), 0.9, average_decay, clip_global_norm),
         loss_settings=settings,
         train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False),
         seed=seed,

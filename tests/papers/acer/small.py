@@ -32,7 +32,9 @@ def make_agent(
         environment.action_spec,
         network=PolicyQ(dense_torso(seed), 3, seed=seed),
         average_network=PolicyQ(dense_torso(99), 3, seed=99) if trust_region else None,
-        learning=OptimizationConfig(RMSPropTF1(learning_rate, epsilon=epsilon), 0.99, average_decay, clip_global_norm),
+        optimization=OptimizationConfig(
+            RMSPropTF1(learning_rate, epsilon=epsilon), 0.99, average_decay, clip_global_norm
+        ),
         loss_settings=settings,
         train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False),
     )

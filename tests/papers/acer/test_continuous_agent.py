@@ -301,7 +301,7 @@ def test_errors():
                 network=GaussianActorCritic(2, 2, [4], advantage_hidden, seed=0),
                 std=0.3,
                 dueling_samples=5,
-                learning=OptimizationConfig(agent._optimizer, 0.9, 0.9, 0.0),
+                optimization=OptimizationConfig(agent._optimizer, 0.9, 0.9, 0.0),
                 loss_settings=SETTINGS,
                 train_step_counter=agent.train_step_counter,
                 seed=0,

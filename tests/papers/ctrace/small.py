@@ -27,7 +27,7 @@ from repro.acting.weights import WeightsPublisher
 from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy
 from repro.networks.q_network import QNetwork
 from repro.networks.recurrent_q import RecurrentQ
-from repro.papers.ctrace.agent import SCALARS, CtraceAgent, SequenceOptimization
+from repro.papers.ctrace.agent import SCALARS, CtraceAgent, OptimizationConfig
 from repro.papers.ctrace.exploration import LinearEpsilon
 from repro.papers.ctrace.initial_priority import InitialPriority
 from repro.papers.ctrace.loss import SequenceLossSettings
@@ -73,7 +73,7 @@ def make_agent(
         environment.action_spec,
         network=make_network(),
         target_network=make_network(),
-        learning=SequenceOptimization(
+        optimization=OptimizationConfig(
             tf.keras.optimizers.Adam(learning_rate),
             target_period,
             GAMMA**N,
@@ -90,7 +90,7 @@ def make_agent(
 def random_batch(agent: CtraceAgent, batch: int, seed: int) -> Trajectory:
     """Sequences of random observations and actions, with ends; the first row is no boundary."""
     rng = np.random.default_rng(seed)
-    rows = STEPS + 1 + agent._learning.burn_in
+    rows = STEPS + 1 + agent._optimization.burn_in
 
     def sample(spec):
         shape = (batch, rows, *spec.shape)

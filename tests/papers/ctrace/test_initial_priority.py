@@ -112,7 +112,7 @@ def test_learner_with_the_actors_weights_gives_the_same():
     }
     batch = batch._replace(policy_info=batch.policy_info | values)
     _, _, extras = agent._losses(tf.nest.map_structure(tf.constant, batch))
-    priority = InitialPriority(N, GAMMA, 1e-3, agent._learning.priority_of_max, BURN_IN)
+    priority = InitialPriority(N, GAMMA, 1e-3, agent._optimization.priority_of_max, BURN_IN)
     rows = batch._replace(observation=(), policy_info=values)
     found = [priority(tf.nest.map_structure(lambda x, b=b: x[b], rows)) for b in range(6)]
     assert batch.step_type.shape[1] == BURN_IN + STEPS + 1

@@ -28,7 +28,7 @@ def config_of(module, agent, scale="desk", **changes):
 def transitions_per_update(config):
     """Steps to learn from in a batch, burn-ins apart."""
     experiment = find_experiment(config)
-    steps = experiment.sequence_settings.steps - experiment.learning.burn_in
+    steps = experiment.sequence_settings.steps - experiment.optimization.burn_in
     return experiment.replay_training.batch_size * steps
 
 
@@ -107,7 +107,7 @@ def test_an_agent_is_what_its_name_says(module, agent, target, n, rate_steps, tr
     experiment = find_experiment(config)
     loss = experiment.loss_settings
     assert (loss.method, loss.n, loss.trace_lambda) == (target, n, trace_lambda)
-    assert experiment.learning.target_rate == pytest.approx(config.loss.discount**rate_steps)
+    assert experiment.optimization.target_rate == pytest.approx(config.loss.discount**rate_steps)
 
 
 def test_an_agent_of_another_experiment_is_an_error():
@@ -131,7 +131,7 @@ def test_the_only_n_step_agent_of_r2d2_has_the_n_of_its_paper():
 def test_each_experiments_reduction_over_time_reaches_its_agent(module, expected):
     for scale, other in itertools.product(SCALES, (None, "mean", "sum")):
         config = config_of(module, "retrace", scale, **({"loss.time_reduction": other} if other else {}))
-        assert find_experiment(config).learning.time_reduction == (other or expected)
+        assert find_experiment(config).optimization.time_reduction == (other or expected)
 
 
 def test_r2d2_takes_what_its_own_paper_prints():
@@ -142,7 +142,7 @@ def test_r2d2_takes_what_its_own_paper_prints():
     assert config.replay.first_frames == 50_000 * config.env.frame_skip
     for agent in agents(config):
         experiment = find_experiment(config_of(r2d2, agent, "paper"))
-        assert experiment.learning.clip_global_norm == 40.0
+        assert experiment.optimization.clip_global_norm == 40.0
         period = experiment.replay_training.publish_period
         assert period * config.learner.steps_per_update == 400
 

@@ -68,7 +68,7 @@ class ContinuousExperiment(AcerExperiment):
             network=network,
             std=self.config.network.std,
             dueling_samples=self.config.network.dueling_samples,
-            learning=OptimizationConfig(
+            optimization=OptimizationConfig(
                 self.make_optimizer(network),
                 loss.discount,
                 loss.average_decay,

@@ -39,7 +39,7 @@ class DiscreteExperiment(AcerExperiment):
             environment.action_spec,
             network=self.make_network(environment, seed),
             average_network=self.make_network(environment, seed) if loss.trust_region else None,
-            learning=OptimizationConfig(
+            optimization=OptimizationConfig(
                 RMSPropTF1(learner.learning_rate, decay=learner.rmsprop_decay, epsilon=learner.rmsprop_epsilon),
                 loss.discount,
                 loss.average_decay,

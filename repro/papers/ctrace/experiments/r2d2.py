@@ -12,7 +12,7 @@ from repro.networks.epsilon_greedy_policy import ape_x_epsilons
 from repro.networks.initializers import distinct_seeds
 from repro.networks.recurrent_q import RecurrentQ
 from repro.networks.torsos import make_torso
-from repro.papers.ctrace.agent import SequenceOptimization
+from repro.papers.ctrace.agent import OptimizationConfig
 from repro.papers.ctrace.experiment import SequenceExperiment
 from repro.papers.ctrace.exploration import ConstantEpsilons, Exploration
 from repro.papers.ctrace.loss import SequenceLossSettings
@@ -34,9 +34,9 @@ class R2d2Experiment(SequenceExperiment):
         return super().loss_settings._replace(rescaling=self.config.loss.rescaling)
 
     @property
-    def learning(self) -> SequenceOptimization:
+    def optimization(self) -> OptimizationConfig:
         replay = self.config.replay
-        return super().learning._replace(burn_in=replay.burn_in, priority_of_max=replay.priority_of_max)
+        return super().optimization._replace(burn_in=replay.burn_in, priority_of_max=replay.priority_of_max)
 
     @property
     def sequence_settings(self) -> SequenceSettings:
