@@ -27,7 +27,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.variants = ml_collections.ConfigDict(variants())  # agents, with the fields that are their own
     config.agent = "stacx"  # one of them, and the name in records
     config.scale = scale
-    config.num_env_frames = 200_000_000  # frames per game; Table 3
+    config.num_env_frames = 200_000_000  # frames per game; Section 4.1, which Table 3 calls steps
     config.recorded = recorded(NUM_HEADS)  # columns of the log that a record keeps; Figure 5
 
     config.env = ml_collections.ConfigDict()
@@ -47,7 +47,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.env.full_action_set = False  # the game's minimal set; IMPALA, Appendix F
     config.env.max_frames = 108_000  # frames, 30 minutes; assumed: the field's standard protocol
     config.env.time_limit_is_terminal = True  # assumed: as in IMPALA's released code
-    config.env.last_action_and_reward = False  # no LSTM on Atari, so not an input; Table 2
+    config.env.last_action_and_reward = False  # assumed: Table 2 names no such input
 
     config.network = ml_collections.ConfigDict()
     config.network.torso = "deep"  # the residual network of IMPALA; Section 3.2 (Table 2 prints 13 channels for its 16)

@@ -90,7 +90,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.runtime.evaluator_episodes = 0  # of an evaluator beside training, with schedule processes; docs/cluster.md
 
     config.evaluation = ml_collections.ConfigDict()
-    config.evaluation.episodes = 50  # assumed: the paper names no number
+    config.evaluation.episodes = 50  # assumed, as that an evaluation is meant, not the last episodes of training
     config.evaluation.num_envs = 10  # simulations side by side; divides `episodes`
     config.evaluation.greedy = False  # sample from the policy; assumed: the paper does not say
 

@@ -25,7 +25,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """
     config = theorems_config("stac", ANSWERS, scale)
     config.pairs = 8  # random pairs of estimates whose distance is measured beside the exact rate; assumed
-    config.clips = ((1.0, 1.0), (2.0, 1.0), (0.6, 0.6))  # rho_bar, c_bar; 1 in Section 3, others assumed
+    config.clips = ((1.0, 1.0), (2.0, 1.0), (0.6, 0.6))  # rho_bar, c_bar; 1 in Algorithm 2, others assumed
     config.alphas_printed = ((1.0, 0.0), (1.0, 0.5), (0.7, 0.3))  # alpha_rho >= alpha_c, the condition of Section 10
     config.alphas_proved = (  # alpha_rho <= alpha_c, which its proof needs; Section 3 has one alpha for both
         (0.9, 0.9),

@@ -17,6 +17,6 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         ValueError: unknown scale.
     """
     config = theorems_config("stac", ANSWERS, scale, study="tradeoffs")
-    config.clips = ((1.0, 1.0), (2.0, 1.0), (0.6, 0.6))  # rho_bar, c_bar; 1 in Section 3, others assumed
+    config.clips = ((1.0, 1.0), (2.0, 1.0), (0.6, 0.6))  # rho_bar, c_bar; 1 in Algorithm 2, others assumed
     config.alphas = (1.0, 0.75, 0.5, 0.25, 0.0)  # from V-trace to importance sampling, Section 3.1; steps assumed
     return config
