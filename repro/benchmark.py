@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-import sys
 from typing import Any
 
 from absl import flags
@@ -36,8 +35,6 @@ def main(argv: list[str]) -> None:
     settings = {} if CONFIG.value is None else {"config": CONFIG.value}
     if settings and "config" not in inspect.signature(measure).parameters:
         cli.fail(f"--what={WHAT.value} measures settings of its own and takes no --config.")
-    length = f"each part {REPEATS.value} times for {SECONDS.value:g} s"
-    print(f"Measuring {WHAT.value}, {length}; it may take minutes.", file=sys.stderr)
     try:
         result = measure(SECONDS.value, REPEATS.value, **settings)
     except ValueError as error:

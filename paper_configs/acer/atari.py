@@ -66,7 +66,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.learner.on_policy = True  # a new unroll is learned from before it is replayed; Algorithm 1
     config.learner.batch_size = 1  # unrolls per update; a thread of the paper updates with its own, Algorithm 1
     config.learner.learning_rate = 7e-4  # constant; Section 4, its value assumed: that of re-implementations of A3C
-    config.learner.rmsprop_decay = 0.99  # assumed: that of re-implementations of A3C
+    config.learner.rmsprop_decay = 0.99  # Section 4: that of Mnih et al. (2016)
     config.learner.rmsprop_epsilon = 0.1  # inside the square root; assumed: that of re-implementations of A3C
     config.learner.clip_global_norm = 40.0  # 0 = none; assumed: that of re-implementations of A3C
 

@@ -73,7 +73,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.learner.unroll_length = 50  # k; Section 6
     config.learner.on_policy = False  # whether a new unroll is learned from when it comes; Section 6
     config.learner.batch_size = 1  # unrolls per update; a thread of the paper updates with its own
-    config.learner.rmsprop_decay = 0.99  # assumed: that of re-implementations of A3C
+    config.learner.rmsprop_decay = 0.99  # assumed: that of A3C, Mnih et al. (2016)
     config.learner.rmsprop_epsilon = 0.1  # inside the square root; assumed: that of re-implementations of A3C; a
     # smaller one takes full steps along the noise of gradients that hold no reward
     config.learner.clip_global_norm = 0.0  # 0 = none; assumed: the paper mentions none

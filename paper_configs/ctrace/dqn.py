@@ -34,7 +34,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.env.height = 84  # pixels; Mnih et al. (2015)
     config.env.width = 84  # pixels; Mnih et al. (2015)
     config.env.stack = 4  # observations; Mnih et al. (2015)
-    config.env.noop_max = 30  # no-ops at a start, from 1; Mnih et al. (2015). Assumed: of one emulator frame each
+    config.env.noop_max = 30  # no-ops at a start; Mnih et al. (2015). Assumed: from 1, of one emulator frame each
     config.env.life_loss_ends = True  # a lost life ends the episode for learning, the game goes on; Mnih et al. (2015)
     config.env.reward_clip = 1.0  # rewards are clipped to [-1, 1] for learning, 0 = not; Mnih et al. (2015)
     config.env.fire_on_reset = False  # press FIRE at a game's start; assumed: neither paper mentions it
@@ -71,7 +71,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.replay.first_frames = 200_000  # before the first gradient step, 50 000 random steps; Mnih et al. (2015)
 
     config.learner = ml_collections.ConfigDict()
-    config.learner.batch_size = 32  # sequences; Mnih et al. (2015)
+    config.learner.batch_size = 32  # sequences (assumed: they may be transitions); Mnih et al. (2015)
     config.learner.steps_per_update = 4  # agent steps between two gradient steps; Mnih et al. (2015)
     config.learner.learning_rate = 1e-5  # constant; Appendix E.2 for n-step and Retrace, assumed for others
     config.learner.adam_epsilon = 1e-8  # assumed: that Adam is used is said, its settings are not; Appendix E

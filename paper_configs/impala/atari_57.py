@@ -38,7 +38,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.env.full_action_set = True  # the same 18 actions in all games; Appendix F
     config.runtime.num_actors = 57  # assumed: a game each; the paper prints no number
     config.runtime.envs_per_actor = 1  # games; Section 5.3
-    config.evaluation.normaliser = "atari57"  # random and human scores of `capped_score` in logs; Table F.1
+    config.evaluation.normaliser = "atari57"  # scores of `capped_score` in logs; assumed: the paper prints none
     return apply_scale(config)
 
 

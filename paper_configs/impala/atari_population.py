@@ -18,7 +18,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.agent = "pbt"  # one of them, and the name in records
     config.runtime.schedule = "lockstep"  # assumed: a member goes on with its games after a comparison
     config.population = population("atari57")
-    config.population.clip_global_norm = (40.0,)  # adapted too; Table F.1, which also has the first value
+    config.population.clip_global_norm = (40.0,)  # adapted too, by Table F.1; assumed: from its fixed value
     return apply_scale(config, config.num_env_frames)
 
 

@@ -35,7 +35,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.env.sticky_probability = 0.0  # of repeating the last action; assumed: the paper mentions none
     config.env.full_action_set = False  # experts use the game's minimal set; Appendix F
     config.env.max_frames = 108_000  # frames, 30 minutes; assumed: the field's standard protocol
-    config.env.time_limit_is_terminal = True  # assumed: as in the authors' released code
+    config.env.time_limit_is_terminal = True  # assumed: as levels end in the authors' released code
     config.env.last_action_and_reward = False  # no LSTM on Atari, so not an input; Section 5.3.2
 
     config.network = ml_collections.ConfigDict()
@@ -54,7 +54,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.loss.alpha_c = 1.0  # 1 = V-trace, below 1 = leaky V-trace
     config.loss.entropy_cost = 0.01  # Table F.1
     config.loss.baseline_cost = 0.5  # Table F.1
-    config.loss.half_baseline = True  # 1/2 in front of the squared error; assumed: as in the authors' released code
+    config.loss.half_baseline = True  # 1/2 in front of the squared error; the gradient of Section 4.2
 
     config.replay = ml_collections.ConfigDict()
     config.replay.fraction = 0.0  # of a batch, sampled uniformly from the last unrolls, 0 = none; Table F.1 has none
@@ -67,7 +67,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.learner.final_learning_rate = 0.0  # at the last frame, linear in between; Table F.1
     config.learner.rmsprop_decay = 0.99  # assumed: as in the authors' released code, the table has none
     config.learner.rmsprop_momentum = 0.0  # Table F.1
-    config.learner.rmsprop_epsilon = 0.01  # inside the square root, as TensorFlow 1 has it; Table F.1
+    config.learner.rmsprop_epsilon = 0.01  # Table F.1; inside the square root (assumed), as TensorFlow 1 has it
     config.learner.clip_global_norm = 40.0  # 0 = none; Table F.1
 
     config.runtime = ml_collections.ConfigDict()

@@ -1,4 +1,4 @@
-"""IMPALA under a controlled policy lag, on the five levels of Table 2: Appendix D.1, Figure D.1.
+"""IMPALA under a controlled policy lag, on the five levels of Table 2 (assumed): Appendix D.1, Figure D.1.
 
 The lag is the number of updates by which the actors' policy is behind the learner's. In lockstep a round fills one
 batch, which is played while the learner learns from the one before: a lag of 1. Further updates of lag are a delay of

@@ -1,4 +1,4 @@
-"""Numbers of arXiv 1807.05827 that need no training: Sections 3 and 4, Figure 2's bound, Appendices A and E.
+"""Numbers of arXiv 1807.05827 that need no training: Sections 3 and 4, Section 5.1's bound, Appendices A and E.
 
 Every field names its source: a section or appendix of the paper, or `assumed:` with the reason.
 """

@@ -20,7 +20,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.agent = "vracer_refer"  # one of them, and the name in records
     config.scale = scale
     config.num_env_steps = 10_000_000  # steps after the memory was prepared; read off Figure 4's axis, not in the text
-    config.window_steps = 200_000  # the result is the mean return of episodes that end in so many last steps; Figure 4
+    config.window_steps = 200_000  # the result is the mean return of episodes that end in so many last steps; Section 5
     config.recorded = ("kl", "far_policy_fraction", "beta", "c_max", "std")  # columns of the log that a record keeps
 
     config.env = ml_collections.ConfigDict()
@@ -44,12 +44,12 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.learner.annealing = 5e-7  # A of the learning rate, a step; Appendix A
     config.learner.discount = 0.995  # gamma; Appendix A
     config.learner.time_steps_per_gradient = 1.0  # F; Appendix A
-    config.learner.steps_per_call = 32  # K, gradient steps fused in one call; 1 is the serial algorithm
+    config.learner.steps_per_call = 32  # K, gradient steps fused in one call; assumed: for speed, 1 is serial
 
     config.refer = ml_collections.ConfigDict()
     config.refer.rule = "refer"  # refer, refer_1 (Rule 1 alone), refer_2 (Rule 2 alone) or none (plain replay)
     config.refer.c = 4.0  # C; Appendix A
-    config.refer.annealing = 5e-7  # A of c_max and of beta's step size, a step; Appendix A
+    config.refer.annealing = 5e-7  # A of c_max and (assumed) of beta's step size, a step; Appendix A
     config.refer.max_far_policy_fraction = 0.1  # D; Appendix A
     config.refer.beta_step_size = 1e-4  # eta of Eq. 12: the learning rate; Section 3
     config.refer.initial_beta = 1.0  # assumed: the paper does not say

@@ -74,7 +74,7 @@ class EpsilonGreedyPolicy(NetworkPolicy):
 
 
 def ape_x_epsilons(count: int, *, base: float, spread: float) -> np.ndarray:
-    """An epsilon for each of N environments (Horgan et al., 2018, Section 4), from the one that explores most on.
+    """An epsilon for each of N environments (Horgan et al., 2018, Section 4.1), from the one that explores most on.
 
         epsilon_i = base^(1 + spread i / (N - 1)),    i = 0, ..., N - 1
 

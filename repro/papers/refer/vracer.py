@@ -1,4 +1,4 @@
-"""V-RACER (Section 4, Algorithm 3): one network for value and policy."""
+"""V-RACER (Section 2, Algorithm 3): one network for value and policy."""
 
 from __future__ import annotations
 
