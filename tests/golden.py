@@ -279,6 +279,7 @@ CASES: dict[str, Case] = {
     "acer.discrete_no_trust_region": Case(
         "acer.atari", "acer_ratio_4_no_trust_region", ("atari/acer_ratio_[0-9]_no_trust_region",), ACER
     ),
+    "acer.discrete_a3c": Case("acer.atari", "a3c", ("atari/a3c",), ACER),
     "acer.continuous_acer": Case(
         "acer.continuous", "acer", ("continuous/acer", "gymnasium/acer_continuous"), CONTINUOUS
     ),

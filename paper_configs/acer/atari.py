@@ -1,4 +1,4 @@
-"""ACER on Atari: replay ratios 0, 1, 4 and 8, each with and without trust region (Figure 1 of arXiv 1611.01224).
+"""ACER and A3C on Atari: replay ratios 0, 1, 4 and 8, with and without trust region (Figure 1 of arXiv 1611.01224).
 
 Every field names its source: a section or algorithm of the paper, or `assumed:` with the reason.
 Budgets are in environment frames (emulator frames; one agent step is `env.frame_skip` of them).
@@ -86,13 +86,14 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
 
 def variants() -> dict[str, dict[str, Any]]:
-    """Each replay ratio with and without the trust region."""
+    """Each replay ratio with and without the trust region, and A3C, as which Section 4 has the ratio 0."""
     agents: dict[str, dict[str, Any]] = {}
     for ratio in RATIOS:
         for suffix, trust_region in (("", True), ("_no_trust_region", False)):
             fields = {"replay": {"ratio": float(ratio)}, "loss": {"trust_region": trust_region}}
             agents[f"acer_ratio_{ratio}{suffix}"] = fields
-    return agents
+    a3c = {"algorithm": "acer.discrete_a3c", "replay": {"ratio": 0.0}, "loss": {"trust_region": False}}
+    return agents | {"a3c": a3c}
 
 
 def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:

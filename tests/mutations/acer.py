@@ -10,6 +10,8 @@ GRADIENTS = "repro/optimizers/gradients.py"
 AGENT = "repro/papers/acer/agent.py"
 CONTINUOUS_LOSS = "repro/papers/acer/continuous_loss.py"
 BASELINES = "repro/papers/acer/baselines.py"
+A3C_AGENT = "repro/papers/acer/a3c_agent.py"
+DISCRETE_A3C = "repro/papers/acer/experiments/discrete_a3c.py"
 CONTINUOUS_AGENT = "repro/papers/acer/continuous_agent.py"
 REPLAY_TRAINING = "repro/training/replay_trainer.py"
 LEARNER = "repro/training/learner.py"
@@ -20,6 +22,7 @@ TEST_LOSS = "tests/papers/acer/test_loss.py"
 TEST_AGENT = "tests/papers/acer/test_agent.py"
 TEST_CONTINUOUS_LOSS = "tests/papers/acer/test_continuous_loss.py"
 TEST_BASELINES = "tests/papers/acer/test_baselines.py"
+TEST_DISCRETE_A3C = "tests/papers/acer/test_discrete_a3c.py"
 TEST_CONTINUOUS_AGENT = "tests/papers/acer/test_continuous_agent.py"
 TEST_CONTINUOUS_LEARNING = "tests/papers/acer/test_continuous_learning.py"
 TEST_REPLAY_TRAINING = "tests/training/test_replay_trainer.py"
@@ -391,6 +394,62 @@ VARIANTS = [
         "tf.where(steps.is_boundary, 0.0, error)",
         "error",
         f"{TEST_CONTINUOUS_LOSS}::test_updates_are_those_of_algorithm_3",
+    ),
+    Variant(
+        "A3C on Atari: sign of the policy gradient",
+        BASELINES,
+        "-advantages * log_prob",
+        "advantages * log_prob",
+        f"{TEST_DISCRETE_A3C}::test_losses_by_hand",
+    ),
+    Variant(
+        "A3C on Atari: return in place of the advantage",
+        BASELINES,
+        "-advantages * log_prob",
+        "-returns * log_prob",
+        f"{TEST_DISCRETE_A3C}::test_losses_by_hand",
+    ),
+    Variant(
+        "A3C on Atari: critic's square not halved",
+        BASELINES,
+        "0.5 * tf.square(returns - v_tm1)",
+        "tf.square(returns - v_tm1)",
+        f"{TEST_DISCRETE_A3C}::test_losses_by_hand",
+    ),
+    Variant(
+        "A3C on Atari: entropy is penalised",
+        BASELINES,
+        "-entropy_cost * entropy",
+        "entropy_cost * entropy",
+        f"{TEST_DISCRETE_A3C}::test_losses_by_hand",
+    ),
+    Variant(
+        "A3C on Atari: rows between games move the policy",
+        BASELINES,
+        "tf.where(is_boundary, 0.0, -advantages * log_prob)",
+        "-(advantages + 1.0) * log_prob",
+        f"{TEST_DISCRETE_A3C}::test_losses_by_hand",
+    ),
+    Variant(
+        "A3C on Atari: bootstrap from the same state",
+        BASELINES,
+        "        values[1:],\n",
+        "        values[:-1],\n",
+        f"{TEST_DISCRETE_A3C}::test_losses_by_hand",
+    ),
+    Variant(
+        "A3C on Atari: rewards are not discounted",
+        A3C_AGENT,
+        "self._optimization.discount * time_major(experience.discount)[:-1]",
+        "time_major(experience.discount)[:-1]",
+        f"{TEST_DISCRETE_A3C}::test_the_agents_loss_is_a_sum_over_time_and_a_mean_over_unrolls",
+    ),
+    Variant(
+        "A3C on Atari: learns from a replay",
+        DISCRETE_A3C,
+        "if config.replay.ratio or not config.learner.on_policy:",
+        "if not config.learner.on_policy:",
+        f"{TEST_DISCRETE_A3C}::test_a_replay_is_an_error",
     ),
     Variant(
         "TIS: product not truncated",

@@ -1,8 +1,10 @@
-"""The baselines of ACER's continuous control (Section 6): A3C, and TIS, truncated importance sampling.
+"""The baselines: A3C on Atari (Section 4) and in continuous control (Section 6), and there TIS, truncated importance
+sampling.
 
-Both take the policy's mean and V of the same architecture as ACER, and no action values. With the average policy's
-mean in `Steps` they are Trust-A3C and Trust-TIS: the gradient with respect to the mean is projected as ACER's is.
-As there, the standard deviation is fixed, and with it the entropy: A3C's entropy bonus has no gradient and is left out.
+All have a policy and V of the same architecture as ACER, and no action values. In continuous control, with the average
+policy's mean in `Steps`, they are Trust-A3C and Trust-TIS: the gradient with respect to the mean is projected as ACER's
+is. As there, the standard deviation is fixed, and with it the entropy: A3C's entropy bonus has no gradient and is left
+out.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ import math
 
 import tensorflow as tf
 
-from repro.ops import ranges, recursion, v_targets
+from repro.distributions import categorical
+from repro.ops import ranges, recursion, shapes, v_targets
 from repro.papers.acer.continuous_loss import (
     ContinuousLoss,
     ContinuousLossSettings,
@@ -20,6 +23,59 @@ from repro.papers.acer.continuous_loss import (
     mean_gradient,
     policy_loss,
 )
+from repro.papers.acer.loss import AcerLoss
+
+
+def discrete_a3c_loss(
+    logits: tf.Tensor,
+    values: tf.Tensor,
+    actions: tf.Tensor,
+    r_t: tf.Tensor,
+    discount_t: tf.Tensor,
+    is_boundary: tf.Tensor,
+    entropy_cost: float,
+) -> AcerLoss:
+    """Advantage actor-critic for discrete actions (Eq. 2; Mnih et al., 2016, Algorithm S3).
+
+        total_s = - (R_s - V(x_s)) log pi(a_s|x_s) + 1/2 (R_s - V(x_s))^2 - entropy_cost * H(pi(.|x_s))
+        R_s = sum_{i=0}^{k-s-1} gamma^i r_{s+i} + gamma^{k-s} V(x_k)
+
+    Unrolls count as on-policy, as `UnrollAgent.train_on_policy` makes them. The return ends with the episode, at a time
+    limit with V.
+
+    Args:
+        logits: pi's for x_0 to x_{T-1}, float32 [T, B, A]; receives the gradients of policy and entropy.
+        values: V(x_s) for s = 0 to T, float32 [T + 1, B]; the first T receive the critic's gradient.
+        actions: int32 [T, B].
+        r_t: reward after each action, float32 [T, B].
+        discount_t: gamma, or 0 where the step ended the episode, float32 [T, B]. A time limit is no such end.
+        is_boundary: bool [T, B], rows that are no transition (the observation is the last of a game).
+        entropy_cost: weight of the entropy, at least 0.
+
+    The extras are `entropy` and `value`.
+
+    Raises:
+        ValueError: types or shapes that do not fit, or a negative `entropy_cost`.
+    """
+    ranges.assert_in("discrete_a3c_loss", "[0, inf)", entropy_cost=entropy_cost)
+    logits, values = shapes.convert("discrete_a3c_loss", logits=logits, values=values).values()
+    (is_boundary,) = shapes.convert("discrete_a3c_loss", tf.bool, is_boundary=is_boundary).values()
+    v_tm1 = values[:-1]  # [T, B]
+    log_prob = categorical.log_prob(logits, actions)
+    returns, advantages, _ = v_targets.no_correction(
+        tf.zeros_like(log_prob),  # of ratios, which this method does not read
+        discount_t,
+        r_t,
+        v_tm1,
+        values[1:],
+        is_boundary=is_boundary,
+    )
+    entropy = categorical.entropy(logits)
+    policy = tf.where(is_boundary, 0.0, -advantages * log_prob)
+    critic = tf.where(is_boundary, 0.0, 0.5 * tf.square(returns - v_tm1))
+    bonus = tf.where(is_boundary, 0.0, -entropy_cost * entropy)
+    extras = {"entropy": entropy, "value": tf.stop_gradient(v_tm1)}
+    return AcerLoss(policy + critic + bonus, policy, critic, bonus, extras)
 
 
 def a3c_loss(steps: Steps, settings: ContinuousLossSettings) -> ContinuousLoss:

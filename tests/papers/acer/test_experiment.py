@@ -24,7 +24,7 @@ class Folder:
 
 
 def test_names_of_atari_agents_say_ratio_and_trust_region():
-    """The agents of Figure 1: replay ratios of 0, 1, 4 and 8, each with the trust region and without."""
+    """The agents of Figure 1: replay ratios of 0, 1, 4 and 8, each with the trust region and without, and A3C."""
     config, found = atari.get_config("paper"), {}
     for name in agents(config):
         config.agent = name
@@ -33,9 +33,9 @@ def test_names_of_atari_agents_say_ratio_and_trust_region():
         f"acer_ratio_{ratio}{end}": ReplaySettings(on_policy=True, ratio=float(ratio))
         for ratio in (0, 1, 4, 8)
         for end in ("", "_no_trust_region")
-    }
+    } | {"a3c": ReplaySettings(on_policy=True, ratio=0.0)}
     config.agent = "acer_ratio_3"
-    with pytest.raises(ValueError, match="agent='acer_ratio_3': choose acer_ratio_0, "):
+    with pytest.raises(ValueError, match="agent='acer_ratio_3': choose a3c, acer_ratio_0, "):
         find_experiment(config)
 
 

@@ -33,18 +33,13 @@ class DiscreteExperiment(AcerExperiment):
         return PolicyQ(torso, environment.num_actions, seed=next(seeds))
 
     def make_agent(self, environment: BatchedEnvironment, seed: int) -> AcerAgent:
-        learner, loss = self.config.learner, self.config.loss
+        loss = self.config.loss
         return AcerAgent(
             environment.time_step_spec,
             environment.action_spec,
             network=self.make_network(environment, seed),
             average_network=self.make_network(environment, seed) if loss.trust_region else None,
-            optimization=OptimizationConfig(
-                RMSPropTF1(learner.learning_rate, decay=learner.rmsprop_decay, epsilon=learner.rmsprop_epsilon),
-                loss.discount,
-                loss.average_decay,
-                learner.clip_global_norm,
-            ),
+            optimization=make_optimization(self.config),
             loss_settings=AcerLossSettings(loss.truncation, loss.delta, loss.entropy_cost),
             train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False, name="updates"),
         )
@@ -53,6 +48,17 @@ class DiscreteExperiment(AcerExperiment):
         network = self.make_network(environment, seed=0)
         network.build_variables(environment.time_step_spec.observation)
         return ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
+
+
+def make_optimization(config: ml_collections.ConfigDict) -> OptimizationConfig:
+    """Returns how the weights of an agent with discrete actions move."""
+    learner, loss = config.learner, config.loss
+    return OptimizationConfig(
+        RMSPropTF1(learner.learning_rate, decay=learner.rmsprop_decay, epsilon=learner.rmsprop_epsilon),
+        loss.discount,
+        loss.average_decay,
+        learner.clip_global_norm,
+    )
 
 
 def make_experiment(config: ml_collections.ConfigDict) -> Experiment:
