@@ -355,4 +355,11 @@ VARIANTS = [
         "",
         "tests/environments/test_last_step.py::test_counters_and_closing_are_those_of_the_environment",
     ),
+    Variant(
+        "Atari: an emulator is reset once more beside one that was reset more often",
+        "repro/environments/atari.py",
+        "loading & (resets > done)",
+        "loading & (resets >= done)",
+        "tests/environments/test_atari_state.py::test_each_emulator_is_reset_as_often_as_it_was",
+    ),
 ]
