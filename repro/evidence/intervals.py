@@ -73,7 +73,7 @@ def best_interval(scores: Sequence[float], best: int, rng: np.random.Generator, 
     tail = (1 - statistics.expanded_level(confidence, runs, runs - 1)) / 2
     resampled = np.quantile(means, [tail, 1 - tail])
     low, high = mean_interval(sorted(scores)[-best:], confidence) or resampled
-    return float(min(low, resampled[0])), float(max(high, resampled[1]))
+    return statistics.rounded(min(low, resampled[0])), statistics.rounded(max(high, resampled[1]))
 
 
 def share_interval(count: int, total: int, confidence: float = LEVEL) -> Interval:

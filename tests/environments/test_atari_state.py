@@ -109,6 +109,21 @@ def test_more_actions_than_first_made_room_for() -> None:
     np.testing.assert_array_equal(state["actions"][0], np.arange(room + 3) % 2 * 2)
 
 
+def test_each_emulator_is_reset_as_often_as_it_was() -> None:
+    """Each reset samples another number of no-ops, here seen in the frames before the game."""
+    environment, everywhere = make(0), np.ones(2, bool)
+    environment.reset()
+
+    def first_frames(*resets: int) -> list[int]:
+        return environment._load(everywhere, np.array(resets))["episode_frame_number"].tolist()
+
+    none, twice = first_frames(0, 0), first_frames(2, 2)
+    assert none[0] != twice[0]
+    assert none[1] != twice[1]
+    assert first_frames(0, 2) == [none[0], twice[1]]
+    assert first_frames(2, 0) == [twice[0], none[1]]
+
+
 def test_states_of_others_are_refused() -> None:
     environment = make(0)
     environment.reset()

@@ -58,3 +58,16 @@ def test_a_saved_state_goes_on_exactly_there():
 def test_continuous_actions_are_refused():
     with pytest.raises(ValueError, match="Discrete actions"):
         make(task="Pendulum-v1")
+
+
+def test_counters_and_closing_are_those_of_the_environment(monkeypatch):
+    env = make()
+    assert env.get_counters() == {}
+    env.set_counters({})
+    taken, closed = [], []
+    monkeypatch.setattr(env._env, "get_counters", lambda: {"episodes": 7}, raising=False)
+    monkeypatch.setattr(env._env, "set_counters", taken.append, raising=False)
+    monkeypatch.setattr(env._env, "close", lambda **kwargs: closed.append(kwargs))
+    env.set_counters(env.get_counters())
+    env.close(terminate=True)
+    assert (taken, closed) == ([{"episodes": 7}], [{"terminate": True}])

@@ -9,6 +9,7 @@ import pytest
 from repro.evidence import claim_kinds, claims, comparisons, intervals, published, random_player, records
 from repro.evidence.references import References
 from tests.evidence.claim_rows import (
+    CORRELATION,
     FRAMES,
     GAMES,
     GROWTH,
@@ -486,6 +487,19 @@ def test_a_best_score_is_of_the_best_task_and_of_agents_that_have_learned(tmp_pa
     assert make_row(tmp_path, made, **claim | {"value": 50}).finding == "contradicts"
     unlearned = make_row(tmp_path, made, random=random_records(GAMES, final=1000.0), **claim)
     assert (unlearned.finding, unlearned.value) == ("not run", None)
+
+
+def test_the_median_run_of_a_rank_correlation_must_have_learned(tmp_path):
+    """Even where the mean of all, and of the better half, is far above random play."""
+
+    def row(*finals):
+        made = make_runs("impala_shallow", *[{"delta": 0.1 * i, "final": final} for i, final in enumerate(finals)])
+        return make_row(tmp_path, made, protocol={"correlated_with": "delta"}, **CORRELATION)
+
+    assert row(9e3, 8e3, 7e3, -1010.0, -1020.0).value == -1.0
+    unlearned = row(9e3, 8e3, -1005.0, -1010.0, -1020.0)
+    assert (unlearned.finding, unlearned.value) == ("not run", None)
+    assert "is not above a random player's" in unlearned.note
 
 
 def test_metaparameters_turn_back_or_not(tmp_path):

@@ -199,6 +199,11 @@ def test_a_study_needs_no_five_runs(tmp_path):
     assert make_one(tmp_path, [record], value=10.0).verdict == "reproduced"
 
 
+def test_no_training_raises_the_number_of_a_study(tmp_path):
+    assert make_one(tmp_path, [make_record(1, schedule="study")], value=40.0).finding == "contradicts"
+    assert make_one(tmp_path, [make_record(1)], value=40.0, n_seeds=1).finding == "undecided"
+
+
 def test_runs_that_agree_in_all_digits_have_no_interval(tmp_path):
     made = full_runs(5)
     for record in made:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from repro.evidence import intervals
+from repro.evidence import intervals, statistics
 
 SCORES = [3.0, 5.0, 4.0, 9.0, 1.0]
 
@@ -43,6 +43,31 @@ def test_the_interval_of_two_scores_by_hand():
 @pytest.mark.parametrize("scores", [[4.0], [0.0], [1.0], [21.0] * 5, [0.5, 0.5]])
 def test_scores_without_spread_have_no_interval(scores):
     assert intervals.mean_interval(scores) is None
+
+
+@pytest.mark.parametrize(
+    ("best", "low_of", "high_of"),
+    [
+        ([8.0, 8.1, 8.3], "resampled", "student"),
+        ([7.0, 12.0, 20.0], "student", "student"),
+        ([8.0, 8.0, 8.0], "resampled", "resampled"),
+    ],
+)
+def test_the_interval_of_the_best_is_the_wider_one_at_either_end(best, low_of, high_of):
+    """Student's of those chosen, and the quantiles of a bootstrap, in a loop, that chooses from each resample."""
+    scores = [best[1], 1.0, 6.0, best[2], 5.0, 2.0, 4.0, best[0], 3.0, 0.0]
+    resamples = np.random.default_rng(7).multinomial(10, np.full(10, 0.1), size=statistics.RESAMPLES)
+    means = [np.mean(sorted(np.repeat(scores, counts))[-3:]) for counts in resamples]
+    tail = scipy.stats.norm.cdf(-math.sqrt(10 / 9) * scipy.stats.t.ppf(0.975, 9))
+    student = scipy.stats.t.ppf([0.025, 0.975], 2) * scipy.stats.sem(best) + np.mean(best)
+    ends = {"resampled": np.quantile(means, [tail, 1 - tail]), "student": student}
+    expected = ends[low_of][0], ends[high_of][1]
+    assert intervals.best_interval(scores, 3, np.random.default_rng(7)) == pytest.approx(expected)
+
+
+def test_the_interval_of_the_best_of_equal_scores_is_their_number():
+    """Weights of a third each, in whatever order they are added, are no spread."""
+    assert intervals.best_interval([7.0] * 5, 3, np.random.default_rng(0)) == (7.0, 7.0)
 
 
 def test_scores_of_0_and_1_are_shares():

@@ -132,6 +132,12 @@ CHANGE = {"unit": "u", "value": 0, "protocol": {"against": ["a", "b", "c"]}}
         ("place", (50, 40, -1000, 30), True),
         ("place", (50, -1000, -1000, 30), False),  # two without an order
         ("tasks_won", (50, -1000, -1000, -1000), True),
+        ("tasks_led", (50, 40, 30, -1000), True),
+        ("tasks_led", (50, 40, -1000, -1000), False),  # one that has not learned leads by chance
+        ("last_surpassed", (-1000, -1000, -1000, 50), True),
+        ("last_surpassed", (-1000, -1000, -1000, -1000), False),
+        ("trend", (50, 40, -1000, 30), True),
+        ("trend", (50, -1000, -1000, 30), False),
     ],
 )
 def test_every_agent_that_a_claim_rests_on_must_have_learned(tmp_path, claim, finals, answered):

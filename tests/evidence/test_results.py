@@ -141,8 +141,14 @@ def test_of_the_best_runs_of_a_sweep_those_that_end_best_count_and_the_row_says_
     assert best.seeds == every.seeds == (1, 2, 3, 4, 5)
     assert "5 of 24 runs" in best.shortfalls
     assert (every.note, best.note) == ("", "the best 3 of 5 runs count")
+    ends = intervals.best_interval(scores, 3, np.random.default_rng(results.BOOTSTRAP_SEED))
+    assert (best.interval, best.no_interval) == (pytest.approx(ends), "")
     few = make_one(tmp_path, made[:3], n_seeds=24, protocol={"best": 3})
     assert (few.value, few.note) == (pytest.approx(np.mean(scores[:3])), "")
+    for record in made:
+        record["evaluation"] |= {"mean": 7.0, "returns": [7.0] * record["evaluation"]["episodes"]}
+    equal = make_one(tmp_path, made, n_seeds=24, protocol={"best": 3})
+    assert (equal.value, equal.interval, equal.no_interval) == (7.0, None, "equal scores")
 
 
 def test_aggregate_is_not_run_before_its_last_task(all_games):
@@ -197,6 +203,12 @@ def test_the_interval_of_a_record_goes_before_that_of_its_returns():
     row = make_row(record)
     assert row.interval_over == "episodes"
     assert row.interval == tuple(stated)
+    made = full_runs(3)
+    for several in made:
+        several["evaluation"]["interval"] = stated
+    row = make_row(*made)
+    over_seeds = intervals.mean_interval([several["evaluation"]["mean"] for several in made])
+    assert (row.interval_over, row.interval) == ("seeds", over_seeds)
 
 
 @pytest.mark.parametrize(

@@ -308,6 +308,13 @@ def test_a_gap_widens_where_the_lead_is_larger_with_the_change():
     assert value(measures.gap_widened, finals(0), finals(3), finals(1), finals(3)) == 0
 
 
+def test_the_last_is_surpassed_where_any_mean_evaluation_is_above_its_own():
+    below, tied, above, last = finals(1, 5), finals(3, 5), finals(9, 1), finals(4, 4)
+    assert value(measures.last_surpassed, below, above, last) == 1
+    assert value(measures.last_surpassed, below, tied, last) == 0
+    assert value(measures.last_surpassed, above, below, finals(20, 0)) == 0
+
+
 def test_places_are_of_mean_evaluations():
     ours, better, worse = finals(1, 5), finals(4, 4), finals(20, -20)
     assert value(measures.place, ours, better, worse) == 2

@@ -741,4 +741,11 @@ VARIANTS = [
         f"{TEST_EXPERIMENT}::test_control_agents_learn_from_what_the_paper_says",
         slow=True,
     ),
+    Variant(
+        "ACER: truncation at 0 is one at 1",
+        LOSS,
+        "if truncation > 0.0 else -math.inf",
+        "if truncation > 0.0 else 0.0",
+        f"{TEST_LOSS}::test_weights_truncated_at_0_leave_everything_to_the_correction",
+    ),
 ]

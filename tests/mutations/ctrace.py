@@ -475,4 +475,11 @@ VARIANTS = [
         "self._optimization.target_period == -1, self._copy_weights",
         f"{TEST_AGENT}::test_target_network_is_copied_every_period",
     ),
+    Variant(
+        "DQN loss: values of the actions broadcast against their targets",
+        LOSS,
+        '    shapes.assert_same_shape("dqn_loss", r_t=r_t, actions=actions, q_a=q_a, is_boundary=is_boundary)\n',
+        "",
+        f"{TEST_DQN_LOSS}::test_shapes_that_would_broadcast_are_errors",
+    ),
 ]

@@ -341,4 +341,25 @@ VARIANTS = [
         "",
         f"{VIZDOOM_TEST}::test_a_restored_batch_goes_on_the_same",
     ),
+    Variant(
+        "last step: episodes are counted from the first one on again",
+        "repro/environments/last_step.py",
+        "            self._env.set_counters(counters)\n",
+        "            pass\n",
+        "tests/environments/test_last_step.py::test_counters_and_closing_are_those_of_the_environment",
+    ),
+    Variant(
+        "last step: what is closed is not the environment",
+        "repro/environments/last_step.py",
+        "        self._env.close(**kwargs)\n",
+        "",
+        "tests/environments/test_last_step.py::test_counters_and_closing_are_those_of_the_environment",
+    ),
+    Variant(
+        "Atari: an emulator is reset once more beside one that was reset more often",
+        "repro/environments/atari.py",
+        "loading & (resets > done)",
+        "loading & (resets >= done)",
+        "tests/environments/test_atari_state.py::test_each_emulator_is_reset_as_often_as_it_was",
+    ),
 ]

@@ -293,4 +293,25 @@ VARIANTS = [
         "add = _root_of_squares",
         f"{TEST_INTERVALS}::test_the_ends_of_an_average_of_dependent_numbers_by_hand",
     ),
+    Variant(
+        "best of many: a tail of the bootstrap at either end is that of both",
+        INTERVALS,
+        "tail = (1 - statistics.expanded_level(confidence, runs, runs - 1)) / 2",
+        "tail = 1 - statistics.expanded_level(confidence, runs, runs - 1)",
+        f"{TEST_INTERVALS}::test_the_interval_of_the_best_is_the_wider_one_at_either_end",
+    ),
+    Variant(
+        "best of many: Student's interval of the worst",
+        INTERVALS,
+        "mean_interval(sorted(scores)[-best:], confidence)",
+        "mean_interval(sorted(scores)[:best], confidence)",
+        f"{TEST_INTERVALS}::test_the_interval_of_the_best_is_the_wider_one_at_either_end",
+    ),
+    Variant(
+        "best of many: rounding is a spread",
+        INTERVALS,
+        "return statistics.rounded(min(low, resampled[0])), statistics.rounded(max(high, resampled[1]))",
+        "return float(min(low, resampled[0])), float(max(high, resampled[1]))",
+        f"{TEST_INTERVALS}::test_the_interval_of_the_best_of_equal_scores_is_their_number",
+    ),
 ]

@@ -207,4 +207,11 @@ VARIANTS = [
         "fraction = 0.0 * tf.cast(step, tf.float32) / total_updates",
         f"{TEST_SCHEDULES}::test_values_of_the_atari_schedule",
     ),
+    Variant(
+        "clip: at 1 unless told otherwise",
+        GRADIENTS,
+        "clip_global_norm: float = 0.0)",
+        "clip_global_norm: float = 1.0)",
+        f"{TEST_GRADIENTS}::test_clips_nothing_unless_told_to",
+    ),
 ]

@@ -657,4 +657,32 @@ VARIANTS = [
         "delta = value - reward - discount * tf.where(terminated, 0.0, next_value)",
         f"{TEST_PPO_ADVANTAGES}::test_it_is_the_sum_over_the_rest_of_the_episode",
     ),
+    Variant(
+        "ReF-ER: Rule 1 takes a loss that is already reduced",
+        RULES,
+        '    shapes.assert_rank_at_least("rule_1", 1, loss=loss)\n',
+        "",
+        f"{TEST_REFER_RULES}::test_wrong_shapes_and_rules",
+    ),
+    Variant(
+        "GAE: single numbers pass for steps",
+        GAE,
+        '    shapes.assert_rank_at_least("generalised_advantages", 1, reward=reward)\n',
+        "",
+        f"{TEST_PPO_ADVANTAGES}::test_single_numbers_are_no_steps",
+    ),
+    Variant(
+        "DDPG: a checkpoint without the critic's target",
+        DDPG,
+        "            target_critic_weights=self.target_critic_weights,\n",
+        "",
+        f"{TEST_FUSED}::test_a_checkpoint_holds_all_that_learning_needs",
+    ),
+    Variant(
+        "V-RACER: the optimizer has no slots before the first step",
+        VRACER,
+        "        self.optimizer.build([self.weights])\n",
+        "",
+        f"{TEST_VRACER}::test_a_checkpoint_holds_all_that_learning_needs",
+    ),
 ]

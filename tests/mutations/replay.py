@@ -750,4 +750,11 @@ VARIANTS = [
         "self._scale = 1.0",
         "tests/replay/test_refer.py::test_a_new_scale_rescales_rewards_and_leaves_values",
     ),
+    Variant(
+        "ReF-ER memory: no window of one state",
+        REFER,
+        "if longest < 1:",
+        "if longest <= 1:",
+        f"{TEST_REFER}::test_windows_end_with_the_sampled_step_and_begin_with_its_episode",
+    ),
 ]

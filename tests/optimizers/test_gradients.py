@@ -37,6 +37,13 @@ def test_leaves_a_shorter_gradient_as_it_is(clip):
         np.testing.assert_array_equal(got, gradient)
 
 
+def test_clips_nothing_unless_told_to():
+    clipped, norm = reduce_and_clip([tf.constant(g) for g in GRADIENTS])
+    assert float(norm) == pytest.approx(13.0)
+    for got, gradient in zip(clipped, GRADIENTS):
+        np.testing.assert_array_equal(got, gradient)
+
+
 def test_zero_gradient_stays_zero():
     clipped, norm = reduce_and_clip([tf.zeros([3])], 1.0)
     assert float(norm) == 0.0

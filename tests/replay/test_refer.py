@@ -226,6 +226,9 @@ def test_windows_end_with_the_sampled_step_and_begin_with_its_episode():
     longer = memory.gather_windows(np.array([8]), 5)
     np.testing.assert_array_equal(longer.states[..., 0], [[0, 0, 30, 31, 32]])
     np.testing.assert_array_equal(longer.lengths, [3])
+    alone = memory.gather_windows(np.array([8, 3]), 1)
+    np.testing.assert_array_equal(alone.states[..., 0], [[32], [20]])
+    np.testing.assert_array_equal(alone.lengths, [1, 1])
     with pytest.raises(ValueError, match="gather_windows: longest must be 1 or more, got 0"):
         memory.gather_windows(np.array([8]), 0)
     with pytest.raises(ValueError, match="gather_windows: step 2 is not in the memory"):

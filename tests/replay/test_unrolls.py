@@ -66,6 +66,17 @@ def test_samples_are_uniform():
     assert ((counts - 500) ** 2 / 500).sum() < 27.9  # chi-squared, 9 degrees of freedom, 0.1 %
 
 
+def test_an_unroll_whose_frames_do_not_fit_is_not_kept():
+    """There is room for 3 + 6 frames; the game that starts inside brings 3 more, in place of the first ones."""
+    rng = np.random.default_rng(0)
+    replay = UnrollReplay(SPEC, T, 1)
+    replay.add(_unrolls(rng, 1, (3,)))
+    assert (len(replay), replay.end) == (0, 1)
+    replay.check_valid()
+    replay.add(_unrolls(rng, 1))
+    assert len(replay) == 1
+
+
 def test_frames_are_stored_once():
     spec = SPEC._replace(observation=FrameStackSpec((84, 84, STACK), tf.uint8, 0, 255))
     whole = 100 * (T + 1) * 84 * 84 * STACK

@@ -151,6 +151,12 @@ def test_gradient_in_phi_against_the_loop(truncation):
         np.testing.assert_allclose(g[t, b], gradient_in_phi(x, t, b, truncation), rtol=1e-3, atol=1e-4)
 
 
+def test_weights_truncated_at_0_leave_everything_to_the_correction():
+    log_rho = tf.constant([-50.0, -1.0, 0.0, 50.0])
+    np.testing.assert_array_equal(truncated_weight(log_rho, 0.0), np.zeros(4))
+    np.testing.assert_array_equal(correction_weight(log_rho, 0.0), np.ones(4))
+
+
 def expectation(q_ret, c, pi_logits, mu_logits, q):
     """The mean over a ~ mu of g, by one batch entry for each action."""
     every = lambda x: np.broadcast_to(x, (1, A, A)).astype(np.float32)  # noqa: E731

@@ -353,12 +353,13 @@ def test_epsilon_greedy_is_the_printed_policy() -> None:
 @pytest.mark.parametrize(
     ("name", "change"),
     [("target_q", lambda x: x[:-1]), ("behaviour", lambda x: x[:, :1]), ("r_t", lambda x: x[..., None])]
-    + [("is_boundary", lambda x: x[1:]), ("discount_t", lambda x: x[:, :1])],
+    + [("is_boundary", lambda x: x[1:]), ("discount_t", lambda x: x[:, :1]), ("actions", lambda x: x[..., None])],
 )
-def test_shapes_that_would_broadcast_are_errors(name: str, change) -> None:
+@pytest.mark.parametrize("method", ["n_step", "c_trace"])
+def test_shapes_that_would_broadcast_are_errors(name: str, change, method: str) -> None:
     data = random_batch(6)
     with pytest.raises(ValueError, match="must have"):
-        compute({**data, name: change(data[name])}, settings("c_trace"))
+        compute({**data, name: change(data[name])}, settings(method))
 
 
 def test_settings_that_mean_nothing_are_errors() -> None:

@@ -85,6 +85,11 @@ def test_a_wrong_shape_names_the_function(wrong):
         generalised_advantages(*stretch, GAMMA, LAMBDA)
 
 
+def test_single_numbers_are_no_steps():
+    with pytest.raises(ValueError, match=r"^generalised_advantages: reward must have rank 1 or more, got shape \(\)"):
+        generalised_advantages(*(x[0] for x in _stretch()), GAMMA, LAMBDA)
+
+
 def test_settings_outside_their_range():
     with pytest.raises(ValueError, match=r"^generalised_advantages: discount must lie in \[0, 1\], got 1\.1$"):
         generalised_advantages(*_stretch(), 1.1, LAMBDA)

@@ -127,6 +127,10 @@ def test_wrong_shapes_and_rules():
         refer_loss(x, x, x, tf.zeros([3]), C_MAX, "refer")
     with pytest.raises(ValueError, match=r"^rule_1: rho must have the shape of loss"):
         rule_1(x, other, C_MAX, "refer")
+    with pytest.raises(ValueError, match=r"^refer_loss: loss must have rank 1 or more, got shape \(\)"):
+        refer_loss(x[0], x[0], x[0], BETA, C_MAX, "refer")
+    with pytest.raises(ValueError, match=r"^rule_1: loss must have rank 1 or more, got shape \(\)"):
+        rule_1(x[0], x[0], C_MAX, "refer")
     for function in (refer_loss, rule_1):
         arguments = (x, x, x, BETA, C_MAX) if function is refer_loss else (x, x, C_MAX)
         with pytest.raises(ValueError, match="rule must be one of refer, refer_1, refer_2, none, got 'refer_3'"):

@@ -106,6 +106,16 @@ def test_acting_follows_the_weights_only_when_synced():
     assert agent.act(batch.state[0]).value != before.value
 
 
+def test_a_checkpoint_holds_all_that_learning_needs(tmp_path):
+    agent, again, batch = _agent(), _agent(), _batch()
+    agent.set_state_statistics(np.ones(S, np.float32), np.full(S, 2.0, np.float32))
+    agent.train(batch, *scalars())
+    again.checkpoint().read(agent.checkpoint().write(str(tmp_path / "agent"))).assert_consumed()
+    for one in (agent, again):
+        one.train(batch, *scalars())
+    np.testing.assert_array_equal(again.weights.numpy(), agent.weights.numpy())
+
+
 def test_beta_of_0_leaves_the_penalty_alone():
     agent, batch = _agent(), _batch()
     batch = batch._replace(q_ret=np.full(B, 1e6, np.float32), v_tbc=np.full(B, 1e6, np.float32))
