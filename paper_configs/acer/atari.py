@@ -1,4 +1,4 @@
-"""ACER and A3C on Atari: replay ratios 0, 1, 4 and 8, with and without trust region (Figure 1 of arXiv 1611.01224).
+"""ACER on Atari, with replay ratios 0 to 8 and with and without trust region, and A3C (arXiv 1611.01224, Figure 1).
 
 Every field names its source: a section or algorithm of the paper, or `assumed:` with the reason.
 Budgets are in environment frames (emulator frames; one agent step is `env.frame_skip` of them).

@@ -35,10 +35,13 @@ def discrete_a3c_loss(
     is_boundary: tf.Tensor,
     entropy_cost: float,
 ) -> AcerLoss:
-    """Advantage actor-critic for discrete actions (Eq. 2; Mnih et al., 2016, Algorithm S3).
+    """Advantage actor-critic for discrete actions (Eq. 2; Mnih et al., 2016, Algorithm S3; entropy: Section 4).
 
         total_s = - (R_s - V(x_s)) log pi(a_s|x_s) + 1/2 (R_s - V(x_s))^2 - entropy_cost * H(pi(.|x_s))
         R_s = sum_{i=0}^{k-s-1} gamma^i r_{s+i} + gamma^{k-s} V(x_k)
+
+    Eq. 2 has k rewards from each step on; here, as in S3, they are those up to the end of the unroll. S3 has the
+    gradient of the square, here that of its half.
 
     Unrolls count as on-policy, as `UnrollAgent.train_on_policy` makes them. The return ends with the episode, at a time
     limit with V.

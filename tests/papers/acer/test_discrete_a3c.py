@@ -200,11 +200,25 @@ def test_it_learns_catch_and_with_the_sign_reversed_unlearns_it(monkeypatch, sig
     assert low < np.mean(games[-200:]) <= high
 
 
-def test_a_replay_is_an_error():
+@pytest.mark.parametrize(("section", "field", "value"), [("replay", "ratio", 4.0), ("loss", "trust_region", True)])
+def test_what_acer_has_besides_is_an_error(section, field, value):
     config = atari.get_config("smoke")
     config.agent = "a3c"
-    config.variants.a3c.replay.ratio = 4.0
+    config.variants.a3c[section][field] = value
     experiment = find_experiment(config)
-    environment = Catch(1, 0)
-    with pytest.raises(ValueError, match=r"choose replay\.ratio=0 in place of 4, and learner\.on_policy=True"):
-        experiment.make_agent(environment, 0)
+    with pytest.raises(ValueError, match="choose replay.ratio=0, loss.trust_region=False"):
+        experiment.make_agent(Catch(1, 0), 0)
+
+
+def test_the_experiment_builds_policy_and_value_on_the_papers_torso():
+    """Section 4: convolutions and a layer of 512, here with V in place of Q, and the entropy's weight."""
+    config = atari.get_config("paper")
+    config.agent = "a3c"
+    experiment = find_experiment(config)
+    environment = experiment.make_environment(1, 0)
+    agent = experiment.make_agent(environment, 0)
+    environment.close()
+    shapes = [tuple(variable.shape) for variable in agent.learned_variables]
+    assert shapes[-4:] == [(512, environment.num_actions), (environment.num_actions,), (512, 1), (1,)]
+    assert [shape[-1] for shape in shapes[:-4]] == [32, 32, 64, 64, 64, 64, 512, 512]
+    assert (agent._entropy_cost, agent._optimization.discount) == (0.001, 0.99)

@@ -30,10 +30,10 @@ class DiscreteA3cExperiment(AcerExperiment):
 
     def make_agent(self, environment: BatchedEnvironment, seed: int) -> A3cAgent:
         config = self.config
-        if config.replay.ratio or not config.learner.on_policy:
+        if config.replay.ratio or config.loss.trust_region or not config.learner.on_policy:
             raise ValueError(
-                f"A3C learns from new unrolls alone: choose replay.ratio=0 in place of {config.replay.ratio:g}, and "
-                "learner.on_policy=True."
+                "A3C learns from new unrolls alone and has no trust region: choose replay.ratio=0, "
+                "loss.trust_region=False and learner.on_policy=True."
             )
         return A3cAgent(
             environment.time_step_spec,
