@@ -7,6 +7,7 @@ games that ended. Where sequences of a replay are learned from, it also has a qu
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import threading
 import time
@@ -16,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import reverb
 import tensorflow as tf
+from reverb.platform.default.checkpointers import DefaultCheckpointer
 from tf_agents.experimental.distributed import reverb_variable_container
 
 from repro.acting.machines import check_reached
@@ -72,6 +74,20 @@ def make_tables(variables: Sequence[tf.Variable], waiting_unrolls: int | None = 
         *unrolls,
         reverb.Table.queue(GAMES, MAX_REPORTS, signature=GAMES_SPEC),
     ]
+
+
+def start_server(tables: Sequence[reverb.Table], port: int | None = None) -> reverb.Server:
+    """Starts a Reverb server that saves nothing.
+
+    Without a path for checkpoints Reverb makes a temporary folder and leaves it behind. A path that cannot exist is one
+    where none was saved.
+
+    Args:
+        tables: served.
+        port: its own; None for a free one.
+    """
+    with suppress_stderr():
+        return reverb.Server(tables, port, checkpointer=DefaultCheckpointer(f"{os.devnull}/none"))
 
 
 def make_replay_table() -> reverb.Table:

@@ -14,7 +14,7 @@ from repro.acting.actor_processes import ActorProcesses
 from repro.acting.batches import POLL_SECONDS, Batch, GroupSizes
 from repro.acting.evaluator_process import Evaluator
 from repro.acting.machines import describe_totals, with_own_machine
-from repro.acting.remote import RemoteWeights, Reports, make_tables
+from repro.acting.remote import RemoteWeights, Reports, make_tables, start_server
 from repro.acting.remote_unrolls import Header, UnrollReader, make_queue
 from repro.acting.rollout import Episode
 from repro.acting.supervision import Interrupted
@@ -161,8 +161,7 @@ class RemoteSource:
     def _start(self) -> None:
         values, experience = self._weights.latest.values, make_queue(self._groups[0], self._max_groups)
         tables = [experience, *make_tables(values), *(self._evaluator.make_tables() if self._evaluator else ())]
-        with suppress_stderr():
-            self._server = reverb.Server(tables, self._actors.launcher.port)
+        self._server = start_server(tables, self._actors.launcher.port)
         address = f"localhost:{self._server.port}"
         self._weights.connect(address)
         self._reports, self._reader = Reports(address), UnrollReader(address, self._groups[0])

@@ -19,7 +19,7 @@ from paper_configs.impala import atari_shallow, gymnasium
 from repro.acting.actor import Actor
 from repro.acting.actor_processes import ActorProcesses
 from repro.acting.batches import GroupSizes
-from repro.acting.remote import WEIGHTS, RemoteWeights
+from repro.acting.remote import WEIGHTS, RemoteWeights, start_server
 from repro.acting.remote_source import RemoteSource
 from repro.acting.remote_unrolls import UnrollSender, make_queue
 from repro.acting.supervision import Supervision
@@ -170,8 +170,8 @@ def used(launcher: SenderLauncher) -> Used:
 def sent_bytes(group: UnrollGroup) -> int:
     """Bytes of a message on the network, compressed; the least of several, since others may send as well meanwhile."""
     found = []
+    server = start_server([make_queue(group, TRIES)])
     with suppress_stderr():
-        server = reverb.Server([make_queue(group, TRIES)])
         sender = UnrollSender(reverb.Client(f"localhost:{server.port}"), 0, 0, 0)
         for _ in range(TRIES):
             before = _loopback_bytes()

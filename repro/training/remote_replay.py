@@ -15,7 +15,7 @@ import tensorflow as tf
 from tf_agents.trajectories import Trajectory
 
 from repro.acting.relay import Relay
-from repro.acting.remote import make_replay_table, publish_replay
+from repro.acting.remote import make_replay_table, publish_replay, start_server
 from repro.acting.replay_keeper import ReplayKeeper
 from repro.acting.supervision import ActorPoolError, Interrupted
 from repro.environments.batched import one_line
@@ -74,8 +74,7 @@ class RemoteReplay:
         """Starts the server and the process, which begins empty or with what `save` wrote to a folder."""
         launcher = self._keeper.launcher
         host = LOCAL if launcher.home is None else EVERYWHERE
-        with suppress_stderr():
-            self._server = reverb.Server([*self._tables, make_replay_table()], launcher.port)
+        self._server = start_server([*self._tables, make_replay_table()], launcher.port)
         self._closing.callback(self._stop_server)
         self.address = f"localhost:{self._server.port}"
         self._relay = Relay(host)

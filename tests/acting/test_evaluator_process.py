@@ -13,6 +13,7 @@ import tensorflow as tf
 from repro.acting import actor_processes, evaluator_process, remote_evaluator
 from repro.acting.evaluator_process import Evaluator
 from repro.acting.play import play
+from repro.acting.remote import start_server
 from repro.acting.remote_evaluator import LearnerLink, Offer, evaluate_offers, seed_of
 from repro.acting.supervision import MAX_FAILURES, Supervision
 from tests.support.catch import Catch
@@ -42,7 +43,7 @@ class Learner:
         self._make_process = make_process
         supervision = Supervision(self.said.append, folder, silent_seconds)
         self.evaluator = Evaluator(self, self.variables, tasks, supervision)
-        self.server = reverb.Server(self.evaluator.make_tables())
+        self.server = start_server(self.evaluator.make_tables())
         self.address = f"localhost:{self.server.port}"
         self.evaluator.start(self.address)
 

@@ -9,6 +9,7 @@ import reverb
 
 from repro.acting import relay as relay_module
 from repro.acting.relay import EMPTY_SETTINGS, Relay
+from repro.acting.remote import start_server
 from tests.support.waiting import wait
 
 SECONDS = 20.0
@@ -116,7 +117,7 @@ def test_a_call_of_reverb_s_waits_without_work_and_ends_once_there_is_a_server(r
     thread.join(2.0)
     assert thread.is_alive()
     assert set(relay._connections) == connections
-    server = reverb.Server([reverb.Table.queue("table", 1)])
+    server = start_server([reverb.Table.queue("table", 1)])
     relay.forward_to(f"127.0.0.1:{server.port}")
     thread.join(SECONDS)
     assert len(errors) == 1

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from types import SimpleNamespace
@@ -19,7 +20,16 @@ import tensorflow as tf
 from repro.acting import actor_processes, remote, remote_actor, remote_actor_pool, supervision
 from repro.acting.actor_processes import ActorProcesses, LocalProcess
 from repro.acting.machines import machine_number
-from repro.acting.remote import GAMES_SECONDS, WEIGHTS, PulledWeights, RemoteWeights, Reporter, Reports, make_tables
+from repro.acting.remote import (
+    GAMES_SECONDS,
+    WEIGHTS,
+    PulledWeights,
+    RemoteWeights,
+    Reporter,
+    Reports,
+    make_tables,
+    start_server,
+)
 from repro.acting.remote_actor_pool import RemoteActorPool
 from repro.acting.rollout import Episode
 from repro.acting.supervision import MAX_FAILURES, ActorPoolError, Interrupted, Supervision
@@ -36,9 +46,21 @@ def variables():
 
 @pytest.fixture
 def address(variables):
-    server = reverb.Server(make_tables(variables, waiting_unrolls=2))
+    server = start_server(make_tables(variables, waiting_unrolls=2))
     yield f"localhost:{server.port}"
     server.stop()
+
+
+def test_a_server_leaves_no_temporary_folder(tmp_path, monkeypatch, variables):
+    """Reverb makes one where it is not told where checkpoints are."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    reverb.Server(make_tables(variables)).stop()
+    assert len(list(tmp_path.iterdir())) == 1
+    server = start_server(make_tables(variables))
+    client = reverb.Client(f"localhost:{server.port}")
+    assert client.server_info()
+    server.stop()
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_actor_waits_while_its_unrolls_wait(address):

@@ -15,7 +15,7 @@ from repro.acting.actor import Actor
 from repro.acting.actor_processes import ActorProcesses
 from repro.acting.batches import GroupSizes
 from repro.acting.machines import machine_number, own_address, own_machine
-from repro.acting.remote import PulledWeights, RemoteWeights, Reporter
+from repro.acting.remote import PulledWeights, RemoteWeights, Reporter, start_server
 from repro.acting.remote_source import RemoteSource
 from repro.acting.remote_unrolls import NOBODY, Header, UnrollReader, UnrollSender, make_queue
 from repro.acting.supervision import Interrupted, Supervision
@@ -54,7 +54,7 @@ def test_groups_arrive_as_they_are_in_order_while_actors_wait_for_a_full_queue(s
     if stacked:
         spec = spec._replace(observation=tensor_spec_of(FrameStackSpace(3, 2), "frames"))
         assert make_group(spec).arrays.observation.pixels.shape == (GROUP, 3 + UNROLL + 1, 3, 2)
-    server = reverb.Server([make_queue(make_group(spec), max_groups=2)])
+    server = start_server([make_queue(make_group(spec), max_groups=2)])
     address, sent = f"localhost:{server.port}", []
     groups = [filled(spec, i) for i in range(6)]
     reader, read = UnrollReader(address, make_group(spec)), make_group(spec)

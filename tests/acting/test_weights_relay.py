@@ -19,7 +19,7 @@ import tensorflow as tf
 from repro.acting import remote_actor, weights_relay
 from repro.acting.actor_processes import ActorProcesses
 from repro.acting.batches import GroupSizes
-from repro.acting.remote import WEIGHTS, PulledWeights, RemoteWeights, make_tables
+from repro.acting.remote import WEIGHTS, PulledWeights, RemoteWeights, make_tables, start_server
 from repro.acting.remote_actor_pool import RemoteActorPool
 from repro.acting.remote_source import RemoteSource
 from repro.acting.supervision import Supervision
@@ -105,7 +105,7 @@ def have(folder, indices, version):
 
 def test_a_version_crosses_the_network_once_for_all_actors_of_a_machine(tmp_path, start):
     variables = [tf.Variable(tf.zeros([100], tf.int64)), tf.Variable(tf.zeros([], tf.int64))]
-    server = reverb.Server(make_tables(variables))
+    server = start_server(make_tables(variables))
     address, weights = f"localhost:{server.port}", RemoteWeights(variables)
     weights.connect(address)
     for _ in range(3):
@@ -330,7 +330,7 @@ def test_weights_of_a_learner_that_has_just_come_are_not_for_the_actors_of_the_o
 
 def test_a_new_learner_at_an_old_address_is_not_taken_for_the_old_one(memory):
     old, new = tf.Variable([0.0]), tf.Variable([1.0])
-    server = reverb.Server(make_tables([old]))
+    server = start_server(make_tables([old]))
     address = f"localhost:{server.port}"
     actors = [PulledWeights(address) for _ in range(2)]
     for variable, versions in ((old, (8, 9)), (new, (3, 9))):

@@ -15,6 +15,7 @@ from tf_agents.trajectories.time_step import restart
 from repro.acting.actor_processes import LocalProcess
 from repro.acting.evaluator_process import OFFERED, PLAYED, Evaluator
 from repro.acting.play import play
+from repro.acting.remote import start_server
 from repro.acting.remote_evaluator import seed_of
 from repro.acting.supervision import Supervision
 from repro.config import PROCESSES, resolve
@@ -57,7 +58,7 @@ def train(folder, evaluates):
         if evaluates:
             variables = agent.collect_policy.variables()
             evaluator = Evaluator(Launcher(folder), variables, (), Supervision(print, folder))
-            server = reverb.Server(evaluator.make_tables())
+            server = start_server(evaluator.make_tables())
             evaluator.start(f"localhost:{server.port}")
         return evaluator
 

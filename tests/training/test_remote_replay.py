@@ -17,7 +17,7 @@ from tf_agents.trajectories import Trajectory
 
 from paper_configs.ctrace import gymnasium
 from repro.acting import replay_keeper
-from repro.acting.remote import find_replay, make_replay_table, publish_replay
+from repro.acting.remote import find_replay, make_replay_table, publish_replay, start_server
 from repro.acting.replay_keeper import ReplayKeeper
 from repro.acting.replay_link import Kind, LinkEndedError, Message, connect
 from repro.acting.replay_process import serve
@@ -784,7 +784,7 @@ def test_an_actor_ends_with_the_port_that_leads_to_its_replay(monkeypatch):
 
 
 def test_an_actor_that_does_not_reach_the_port_says_so():
-    server = reverb.Server([make_replay_table()])
+    server = start_server([make_replay_table()])
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
     publish_replay(f"localhost:{server.port}", port)
