@@ -118,12 +118,12 @@ def test_which_agents_of_refer_have_records():
     assert "PPO has records of five seeds on each of the other seven tasks" in page("refer")
     assert {(task, agent) for experiment, task, agent in trained if agent != "ppo"} == {
         *((task, f"vracer_{replay}") for task in ("HalfCheetah", "Walker2d") for replay in ("refer", "er")),
-        *((task, f"ddpg_{replay}") for task in ("HalfCheetah", "Hopper") for replay in ("refer", "er")),
+        *((task, f"ddpg_{replay}") for task in ("HalfCheetah", "Hopper", "Walker2d") for replay in ("refer", "er")),
         *(("HalfCheetah", agent) for agent in ("acer", "acer_fast")),
         *(("HalfCheetah", f"naf_{replay}") for replay in ("refer", "er")),
         *(("Hopper", "vracer_er"), ("Hopper", "vracer_refer"), ("Swimmer", "vracer_refer")),
     }
-    first = "V-RACER on Hopper, with ReF-ER on Swimmer, and NAF on HalfCheetah have their first runs"
+    first = "V-RACER on Hopper, with ReF-ER on Swimmer, DDPG on Walker2d, and NAF on HalfCheetah have their first runs"
     assert f"{first}, which decide no row; V-RACER, DDPG and NAF on other tasks have none;" in unwrapped(page("refer"))
     assert trained.count(("figure_4_vracer", "HalfCheetah", "vracer_refer")) == 5
     assert "# the paper's vracer_refer has five runs there" in (ROOT / "docs/extending.md").read_text()
