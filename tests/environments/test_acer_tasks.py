@@ -190,7 +190,13 @@ REFERENCES = {
 """Episodes, their mean return, and its standard error: the reference scores of docs/acer_tasks.md."""
 
 
-@pytest.mark.parametrize(("task", "kind"), REFERENCES)
+@pytest.mark.parametrize(
+    ("task", "kind"),
+    [
+        pytest.param(task, kind, marks=[pytest.mark.slow] if task in ("cartpole", "humanoid", "walker") else [])
+        for task, kind in REFERENCES
+    ],
+)
 def test_reference_scores(task: str, kind: str) -> None:
     """Scores of hand-written controllers, and of a zero-mean Gaussian with the paper's stddev of 0.3."""
     rng = np.random.default_rng(0)
@@ -230,7 +236,10 @@ def test_the_page_has_the_reference_scores() -> None:
     assert f" | | {REFERENCES['cheetah', 'gaussian'][1]:.0f} |\n" in repeated
 
 
-@pytest.mark.parametrize(("force", "step", "near", "rewarded"), [(20.0, 0.05, 70, 11), (10.0, 0.02, 18, 2)])
+@pytest.mark.parametrize(
+    ("force", "step", "near", "rewarded"),
+    [(20.0, 0.05, 70, 11), pytest.param(10.0, 0.02, 18, 2, marks=pytest.mark.slow)],
+)
 def test_how_far_noise_lifts_the_pole(
     monkeypatch: pytest.MonkeyPatch, force: float, step: float, near: int, rewarded: int
 ) -> None:

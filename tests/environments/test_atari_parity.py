@@ -56,8 +56,12 @@ def play_beside_reference(overrides: dict, num_envs: int, steps: int) -> dict[st
 @pytest.mark.parametrize(
     ("overrides", "num_envs", "steps", "at_least"),
     [
-        pytest.param({"task": "pong"}, 1, 1100, {"games": 1, "lives": 0, "rewards": 20}, id="pong"),
-        pytest.param({"task": "breakout"}, 2, 400, {"games": 3, "lives": 10, "rewards": 2}, id="breakout"),
+        pytest.param(
+            {"task": "pong"}, 1, 1100, {"games": 1, "lives": 0, "rewards": 20}, id="pong", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            {"task": "breakout"}, 2, 400, {"games": 3, "lives": 10, "rewards": 2}, id="breakout", marks=pytest.mark.slow
+        ),
         pytest.param({"task": "space_invaders"}, 1, 700, {"games": 1, "lives": 2, "rewards": 5}, id="space_invaders"),
         pytest.param({"task": "seaquest"}, 1, 120, {"games": 0, "lives": 1, "rewards": 0}, id="seaquest"),
         pytest.param(

@@ -43,7 +43,7 @@ def through_a_file(state: dict[str, Any]) -> dict[str, Any]:
             {"last_action_and_reward": True, "noop_max": 1}, id="last_action_and_refused_starts", marks=pytest.mark.slow
         ),
         pytest.param({"sticky_probability": 0.25, "noop_max": 2}, id="sticky", marks=pytest.mark.slow),
-        pytest.param({"sticky_probability": 0.25, "max_frames": 90}, id="sticky_time_limit"),
+        pytest.param({"sticky_probability": 0.25, "max_frames": 90}, id="sticky_time_limit", marks=pytest.mark.slow),
         pytest.param({"task": "ice_hockey", "max_frames": 90}, id="keeps_memory_time_limit"),
         pytest.param({"max_frames": 90, "time_limit_is_terminal": False}, id="time_limit", marks=pytest.mark.slow),
     ],

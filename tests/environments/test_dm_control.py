@@ -149,7 +149,7 @@ def test_the_time_limit_is_no_end() -> None:
     assert make("pendulum_swingup", max_steps=7).max_steps == 7
 
 
-@pytest.mark.parametrize("task", ["cartpole_balance", "walker_walk"])
+@pytest.mark.parametrize("task", ["cartpole_balance", pytest.param("walker_walk", marks=pytest.mark.slow)])
 def test_random_play_scores_what_the_page_says(task: str) -> None:
     environment = make(task, num_envs=5, seed=100)
     environment.reset()

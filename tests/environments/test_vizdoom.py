@@ -169,7 +169,7 @@ def test_an_episode_does_not_depend_on_those_before_it(make_game):
     np.testing.assert_array_equal(frames(used), frames(fresh))
 
 
-@pytest.mark.parametrize("scenario", ["basic", "my_way_home"])
+@pytest.mark.parametrize("scenario", ["basic", pytest.param("my_way_home", marks=pytest.mark.slow)])
 def test_rewards_pictures_and_the_time_limit_are_the_engine_s(make, bare, scenario):
     """Frame by frame; 5 x 5 pixels of the engine, each three times as wide and high, are one pixel of 3 x 3."""
     env = make(task=scenario)

@@ -332,7 +332,11 @@ def test_improvement_over_tasks_learned_together_takes_them_as_dependent(togethe
 
 @pytest.mark.parametrize(
     ("together", "matched", "at_least", "at_most"),
-    [([True] * 2, True, 0.85, 0.99), ([True] * 2, False, 0.88, 1.0), ([False] * 2, True, 0.0, 0.8)],
+    [
+        ([True] * 2, True, 0.85, 0.99),
+        pytest.param([True] * 2, False, 0.88, 1.0, marks=pytest.mark.slow),
+        ([False] * 2, True, 0.0, 0.8),
+    ],
 )
 def test_the_best_of_settings_that_are_the_same_on_all_tasks(monkeypatch, together, matched, at_least, at_most):
     """Two agents of twelve settings do not differ; tasks resampled apart would say so more often than one in twenty."""

@@ -6,6 +6,7 @@ As a program, `python -m tests.evidence.test_coverage`, it prints the table of `
 import functools
 import itertools
 import pathlib
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -145,7 +146,10 @@ def table() -> str:
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] if re.search("^bootstrap.* tasks", name) else []) for name in CASES],
+)
 def test_intervals_hold_the_true_number_about_as_often_as_they_say(name):
     _, fewest, expected = CASES[name]
     found = {runs: coverage(name, runs) for runs in RUNS if runs >= fewest}

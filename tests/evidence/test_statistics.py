@@ -51,7 +51,14 @@ def test_fewer_than_four_runs_of_a_task_have_no_interval(runs):
 
 
 @pytest.mark.parametrize(
-    ("runs", "least", "most"), [(2, 0.45, 0.55), (3, 0.71, 0.79), (6, 0.92, 0.98), (20, 0.92, 0.98), (200, 0.92, 0.98)]
+    ("runs", "least", "most"),
+    [
+        (2, 0.45, 0.55),
+        (3, 0.71, 0.79),
+        (6, 0.92, 0.98),
+        (20, 0.92, 0.98),
+        pytest.param(200, 0.92, 0.98, marks=pytest.mark.slow),
+    ],
 )
 def test_interval_covers_the_true_mean_as_often_as_it_says(monkeypatch, runs, least, most):
     monkeypatch.setattr(statistics, "RESAMPLES", 999)
@@ -75,7 +82,7 @@ def test_plain_percentile_interval_of_few_runs_would_cover_too_seldom(monkeypatc
     assert covered / 1000 < 0.90
 
 
-@pytest.mark.parametrize(("runs", "tasks"), [(3, 10), (5, 10), (2, 57)])
+@pytest.mark.parametrize(("runs", "tasks"), [(3, 10), (5, 10), pytest.param(2, 57, marks=pytest.mark.slow)])
 def test_stratified_interval_covers_the_true_aggregate(monkeypatch, runs, tasks):
     monkeypatch.setattr(statistics, "RESAMPLES", 999)
     monkeypatch.setattr(statistics, "MIN_BOOTSTRAP_RUNS", 2)

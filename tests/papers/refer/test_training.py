@@ -73,7 +73,7 @@ def test_same_seed_same_bits(tmp_path, agent):
     ("task", "agent", "schedule"),
     [
         ("InvertedPendulum", "vracer_refer", "serial"),
-        ("InvertedPendulum", "vracer_refer", "overlap"),
+        pytest.param("InvertedPendulum", "vracer_refer", "overlap", marks=pytest.mark.slow),
         pytest.param("HalfCheetah", "vracer_refer", "serial", marks=pytest.mark.slow),
         pytest.param("HalfCheetah", "ddpg_er", "serial", marks=pytest.mark.slow),  # its noise remembers the step before
         pytest.param("InvertedPendulum", "ddpg_refer", "serial", marks=pytest.mark.slow),
@@ -421,7 +421,7 @@ def test_the_value_of_last_states_may_stay_as_it_was_stored(tmp_path, monkeypatc
     list(training)
 
 
-@pytest.mark.parametrize("form", ["quadratic", "gaussian"])
+@pytest.mark.parametrize("form", ["quadratic", pytest.param("gaussian", marks=pytest.mark.slow)])
 def test_advantages_reach_the_memory(tmp_path, monkeypatch, form):
     """A new episode's are those of acting, a sampled step's those of the gradient step."""
     training = build(tmp_path, frames=64, steps_per_call=1, advantage=form)

@@ -114,7 +114,7 @@ def test_equals_finite_differences_through_the_whole_step(tuned, clip):
 @pytest.mark.parametrize(
     ("acting", "clip", "tuned"),
     [
-        ("first", 2.0, STAC),
+        pytest.param("first", 2.0, STAC, marks=pytest.mark.slow),
         ("first", 2.0, TWO_ALPHAS),
         pytest.param("first", 1e3, STAC, marks=pytest.mark.slow),
         pytest.param("random", 2.0, STAC, marks=pytest.mark.slow),
