@@ -14,6 +14,9 @@ PRIORITISED = "repro/papers/refer/prioritised.py"
 DDPG = "repro/papers/refer/ddpg.py"
 VRACER = "repro/papers/refer/vracer.py"
 TRAINING = "repro/papers/refer/training.py"
+EXPERIMENT = "repro/papers/refer/experiment.py"
+CLOSED_FORM = "repro/papers/refer/closed_form.py"
+TEST_CLOSED_FORM = "tests/papers/refer/test_closed_form.py"
 TEST_REFER_RULES = "tests/papers/refer/test_refer_rules.py"
 TEST_BETA_UPDATE = "tests/papers/refer/test_beta_update.py"
 TEST_LOSS = "tests/papers/refer/test_loss.py"
@@ -684,5 +687,19 @@ VARIANTS = [
         "        self.optimizer.build([self.weights])\n",
         "",
         f"{TEST_VRACER}::test_a_checkpoint_holds_all_that_learning_needs",
+    ),
+    Variant(
+        "ReF-ER: XLA where the configuration says graph",
+        EXPERIMENT,
+        'return compile_ == "xla"',
+        'return compile_ != "xla"',
+        f"{TEST_TRAINING}::test_gradient_steps_are_compiled_as_the_configuration_says",
+    ),
+    Variant(
+        "ReF-ER: largest divergences are an estimate",
+        CLOSED_FORM,
+        'StudyResult("nats", values, protocol, exact=True)',
+        'StudyResult("nats", values, protocol)',
+        f"{TEST_CLOSED_FORM}::test_its_environments_are_closed_and_its_answers_exact",
     ),
 ]

@@ -354,6 +354,13 @@ def test_a_call_may_take_environment_steps_that_are_whole_but_for_rounding(tmp_p
     assert build(tmp_path, time_steps=1.1, steps_per_call=50).frames_per_update == 55
 
 
+@pytest.mark.parametrize(("compile_", "with_xla"), [("xla", True), ("graph", False)])
+def test_gradient_steps_are_compiled_as_the_configuration_says(compile_, with_xla):
+    config = small_config()
+    config.runtime.compile = compile_
+    assert find_experiment(config).use_xla == with_xla
+
+
 @pytest.mark.parametrize("scale", ["smoke", "paper"])
 def test_agents_of_figures_7_and_8_have_their_own_values(scale):
     seven, eight = figure_7_sensitivity.get_config(scale), figure_8_sensitivity.get_config(scale)
