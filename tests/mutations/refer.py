@@ -702,4 +702,18 @@ VARIANTS = [
         'StudyResult("nats", values, protocol)',
         f"{TEST_CLOSED_FORM}::test_its_environments_are_closed_and_its_answers_exact",
     ),
+    Variant(
+        "ReF-ER: the last noise is around the present mean",
+        TRAINING,
+        "episode.actions[t - 1] - episode.means[t - 1]",
+        "episode.actions[t - 1] - episode.means[t]",
+        f"{TEST_EXPLORATION}::test_only_ddpg_without_refer_has_correlated_noise",
+    ),
+    Variant(
+        "ReF-ER: a player that outlives its trainer",
+        TRAINING,
+        "self._player.shutdown()",
+        "pass",
+        f"{TEST_TRAINING}::test_gradient_steps_that_fail_leave_no_environment_that_is_stepped",
+    ),
 ]

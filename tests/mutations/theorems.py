@@ -427,4 +427,11 @@ VARIANTS = [
         "(np.diff(orders) > -ROUNDING).any()",
         f"{TEST_TRADEOFFS.format('impala')}::test_policies_go_from_pi_to_mu",
     ),
+    Variant(
+        "C-trace theorems: a rate over that of Retrace with pi and mu exchanged",
+        CTRACE,
+        'operators.operator(mdp, pi, mu, Method("retrace"))',
+        'operators.operator(mdp, mu, pi, Method("retrace"))',
+        f"{TEST_CTRACE}::test_an_alpha_below_1_keeps_the_greedy_policy",
+    ),
 ]

@@ -287,6 +287,7 @@ def test_an_environment_that_always_fails_is_named_and_leaves_the_checkpoint_bef
 
 
 def test_gradient_steps_that_fail_leave_no_environment_that_is_stepped(tmp_path, monkeypatch):
+    threads = set(threading.enumerate())
     training = build(tmp_path, frames=320, schedule="overlap")
     play, failed, ended = training._play, threading.Event(), []
 
@@ -306,6 +307,8 @@ def test_gradient_steps_that_fail_leave_no_environment_that_is_stepped(tmp_path,
     with pytest.raises(ZeroDivisionError):
         next(iter(training))
     assert ended[-1] == 16
+    training.close()
+    assert set(threading.enumerate()) <= threads
 
 
 def test_an_unknown_schedule_is_one_sentence(tmp_path):
