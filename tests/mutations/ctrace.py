@@ -489,4 +489,11 @@ VARIANTS = [
         "",
         f"{TEST_SEQUENCE_TRAINING}::test_a_replay_is_told_where_the_last_checkpoint_has_what_it_saved",
     ),
+    Variant(
+        "sequence trainer: a replay that outlives it",
+        TRAINING,
+        "        self._replay.close()\n",
+        "",
+        f"{TEST_SEQUENCE_TRAINING}::test_a_replay_is_told_where_the_last_checkpoint_has_what_it_saved",
+    ),
 ]

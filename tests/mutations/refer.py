@@ -14,6 +14,9 @@ PRIORITISED = "repro/papers/refer/prioritised.py"
 DDPG = "repro/papers/refer/ddpg.py"
 VRACER = "repro/papers/refer/vracer.py"
 TRAINING = "repro/papers/refer/training.py"
+CONTROL_TRAINER = "repro/papers/refer/control_trainer.py"
+FUSED = "repro/papers/refer/fused.py"
+TEST_PPO_TRAINING = "tests/papers/refer/test_ppo_training.py"
 EXPERIMENT = "repro/papers/refer/experiment.py"
 CLOSED_FORM = "repro/papers/refer/closed_form.py"
 TEST_CLOSED_FORM = "tests/papers/refer/test_closed_form.py"
@@ -715,5 +718,19 @@ VARIANTS = [
         "self._player.shutdown()",
         "pass",
         f"{TEST_TRAINING}::test_gradient_steps_that_fail_leave_no_environment_that_is_stepped",
+    ),
+    Variant(
+        "ReF-ER: agents without an advantage have one of 1",
+        FUSED,
+        "return np.zeros(len(actions), np.float32)",
+        "return np.ones(len(actions), np.float32)",
+        f"{TEST_TRAINING}::test_an_agent_without_an_advantage_stores_none",
+    ),
+    Variant(
+        "ReF-ER: a watch that outlives its trainer",
+        CONTROL_TRAINER,
+        "        self._watch.stop()\n",
+        "",
+        f"{TEST_PPO_TRAINING}::test_books",
     ),
 ]

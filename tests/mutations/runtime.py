@@ -586,4 +586,11 @@ VARIANTS = [
         "return int(self._seed[0])",
         f"{TEST_INFERENCE}::test_calls_after_a_resume_have_other_numbers",
     ),
+    Variant(
+        "on-policy trainer: actors that outlive it",
+        TRAINING,
+        "        self._source.close()",
+        "        pass",
+        f"{TEST_TRAINING}::test_checkpoints_are_made_as_soon_as_one_can_be_and_is_due",
+    ),
 ]

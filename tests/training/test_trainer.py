@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 
 import numpy as np
 import pytest
@@ -128,6 +129,7 @@ def test_async_runs_to_its_budget_with_groups_of_any_fit(tmp_path, envs, batch):
 )
 def test_checkpoints_are_made_as_soon_as_one_can_be_and_is_due(tmp_path, schedule, expected):
     """In lockstep that is after a round, here of two updates; from the fourth update on one is always due."""
+    threads = set(threading.enumerate())
     loop, _, _ = make_loop(tmp_path, updates=7, schedule=schedule)
     saved = []
     for update in loop:
@@ -139,6 +141,7 @@ def test_checkpoints_are_made_as_soon_as_one_can_be_and_is_due(tmp_path, schedul
     loop.close()
     assert saved == expected
     assert loop.saved_updates == 7  # the last one, at the end
+    assert set(threading.enumerate()) <= threads  # no actor is left
 
 
 def test_an_actor_failure_reaches_the_learner(tmp_path, monkeypatch):

@@ -454,8 +454,9 @@ def test_advantages_reach_the_memory(tmp_path, monkeypatch, form):
     memory.check_valid()
 
 
-def test_plain_vracer_stores_no_advantage(tmp_path):
-    training, _ = _run(tmp_path, frames=64)
+@pytest.mark.parametrize("agent", ["vracer_refer", "ddpg_refer"])
+def test_an_agent_without_an_advantage_stores_none(tmp_path, agent):
+    training, _ = _run(tmp_path, agent=agent, frames=64)
     assert not training._memory.get_state()["advantage"].any()
 
 
