@@ -733,4 +733,12 @@ VARIANTS = [
         "",
         f"{TEST_PPO_TRAINING}::test_books",
     ),
+    Variant(
+        "ReF-ER: ACER's gradient costs a step more than the episode has",
+        "repro/papers/refer/gradient_cost.py",
+        "environment.max_steps + 1]",
+        "environment.max_steps + 2]",
+        f"{TEST_CLOSED_FORM}::test_a_gradient_of_acer_is_from_episodes_as_long_as_the_time_limit_of_the_task",
+        slow=True,
+    ),
 ]

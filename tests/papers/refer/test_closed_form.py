@@ -66,7 +66,7 @@ def test_a_gradient_of_acer_is_from_episodes_as_long_as_the_time_limit_of_the_ta
         environment = make_mujoco({**config.env, "task": "Reacher", "max_steps": max_steps}, 1, 0)
         costs[max_steps] = gradient_cost.acer_cost(acer, environment)
     assert costs[0] == costs[50]
-    assert costs[1000] / costs[50] == pytest.approx(1001 / 51, rel=0.02)
+    assert costs[1000] / costs[50] == pytest.approx(1000 / 50, rel=0.005)  # the row behind the steps costs little
 
 
 def test_costs_beside_v_racer_s_are_those_of_the_passes_through_networks():
