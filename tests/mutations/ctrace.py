@@ -482,4 +482,18 @@ VARIANTS = [
         "",
         f"{TEST_DQN_LOSS}::test_shapes_that_would_broadcast_are_errors",
     ),
+    Variant(
+        "sequence trainer: actors that outlive it",
+        TRAINING,
+        "        self._actor_pool.close()\n",
+        "",
+        f"{TEST_SEQUENCE_TRAINING}::test_a_replay_is_told_where_the_last_checkpoint_has_what_it_saved",
+    ),
+    Variant(
+        "sequence trainer: a replay that outlives it",
+        TRAINING,
+        "        self._replay.close()\n",
+        "",
+        f"{TEST_SEQUENCE_TRAINING}::test_a_replay_is_told_where_the_last_checkpoint_has_what_it_saved",
+    ),
 ]

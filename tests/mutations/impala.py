@@ -258,4 +258,11 @@ VARIANTS = [
         '.get("sampled", False) or "sweep" in record["config"] for',
         "tests/report/test_stability.py::test_only_several_settings_of_a_sweep_are_shown",
     ),
+    Variant(
+        "IMPALA: rho in the log is a sum",
+        AGENT,
+        '"rho_clipped": tf.reduce_mean(',
+        '"rho_clipped": tf.reduce_sum(',
+        f"{TEST_AGENT}::test_the_loss_is_a_sum_over_batch_and_time",
+    ),
 ]

@@ -8,6 +8,7 @@ STATISTICS = "repro/evidence/statistics.py"
 SIMULATION = "repro/tabular/simulation.py"
 LEARNING = "repro/tabular/learning.py"
 STUDY = "repro/papers/ctrace/tabular_learning.py"
+TABULAR_TRADEOFFS = "repro/papers/ctrace/tabular_tradeoffs.py"
 PRIORITY = "repro/papers/ctrace/initial_priority.py"
 FUSED = "repro/papers/refer/fused.py"
 SEEDS = "repro/training/seeds.py"
@@ -162,5 +163,12 @@ VARIANTS = [
         "last][-self.window :]:",
         "last]:",
         "tests/papers/refer/test_recurrent_vracer.py::test_ratios_of_the_policy_that_acted_are_1_and_values_are_its_own",
+    ),
+    Variant(
+        "tabular study: as many states in a garnet as it has actions",
+        TABULAR_TRADEOFFS,
+        "mdps.garnet(env.num_states, env.num_actions,",
+        "mdps.garnet(env.num_actions, env.num_states,",
+        f"{TEST_STUDY}::test_problems_have_the_configured_size",
     ),
 ]

@@ -14,6 +14,12 @@ PRIORITISED = "repro/papers/refer/prioritised.py"
 DDPG = "repro/papers/refer/ddpg.py"
 VRACER = "repro/papers/refer/vracer.py"
 TRAINING = "repro/papers/refer/training.py"
+CONTROL_TRAINER = "repro/papers/refer/control_trainer.py"
+FUSED = "repro/papers/refer/fused.py"
+TEST_PPO_TRAINING = "tests/papers/refer/test_ppo_training.py"
+EXPERIMENT = "repro/papers/refer/experiment.py"
+CLOSED_FORM = "repro/papers/refer/closed_form.py"
+TEST_CLOSED_FORM = "tests/papers/refer/test_closed_form.py"
 TEST_REFER_RULES = "tests/papers/refer/test_refer_rules.py"
 TEST_BETA_UPDATE = "tests/papers/refer/test_beta_update.py"
 TEST_LOSS = "tests/papers/refer/test_loss.py"
@@ -684,5 +690,55 @@ VARIANTS = [
         "        self.optimizer.build([self.weights])\n",
         "",
         f"{TEST_VRACER}::test_a_checkpoint_holds_all_that_learning_needs",
+    ),
+    Variant(
+        "ReF-ER: XLA where the configuration says graph",
+        EXPERIMENT,
+        'return compile_ == "xla"',
+        'return compile_ != "xla"',
+        f"{TEST_TRAINING}::test_gradient_steps_are_compiled_as_the_configuration_says",
+    ),
+    Variant(
+        "ReF-ER: largest divergences are an estimate",
+        CLOSED_FORM,
+        'StudyResult("nats", values, protocol, exact=True)',
+        'StudyResult("nats", values, protocol)',
+        f"{TEST_CLOSED_FORM}::test_its_environments_are_closed_and_its_answers_exact",
+    ),
+    Variant(
+        "ReF-ER: the last noise is around the present mean",
+        TRAINING,
+        "episode.actions[t - 1] - episode.means[t - 1]",
+        "episode.actions[t - 1] - episode.means[t]",
+        f"{TEST_EXPLORATION}::test_only_ddpg_without_refer_has_correlated_noise",
+    ),
+    Variant(
+        "ReF-ER: a player that outlives its trainer",
+        TRAINING,
+        "self._player.shutdown()",
+        "pass",
+        f"{TEST_TRAINING}::test_gradient_steps_that_fail_leave_no_environment_that_is_stepped",
+    ),
+    Variant(
+        "ReF-ER: agents without an advantage have one of 1",
+        FUSED,
+        "return np.zeros(len(actions), np.float32)",
+        "return np.ones(len(actions), np.float32)",
+        f"{TEST_TRAINING}::test_an_agent_without_an_advantage_stores_none",
+    ),
+    Variant(
+        "ReF-ER: a watch that outlives its trainer",
+        CONTROL_TRAINER,
+        "        self._watch.stop()\n",
+        "",
+        f"{TEST_PPO_TRAINING}::test_books",
+    ),
+    Variant(
+        "ReF-ER: ACER's gradient costs a step more than the episode has",
+        "repro/papers/refer/gradient_cost.py",
+        "environment.max_steps + 1]",
+        "environment.max_steps + 2]",
+        f"{TEST_CLOSED_FORM}::test_a_gradient_of_acer_is_from_episodes_as_long_as_the_time_limit_of_the_task",
+        slow=True,
     ),
 ]

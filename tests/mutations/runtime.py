@@ -6,6 +6,9 @@ WEIGHTS = "repro/acting/weights.py"
 ACTOR = "repro/acting/actor.py"
 ROLLOUT = "repro/acting/rollout.py"
 TRAINING = "repro/training/on_policy_trainer.py"
+TRAINER = "repro/training/trainer.py"
+EVALUATION = "repro/training/evaluation.py"
+TEST_EVALUATION = "tests/training/test_evaluation.py"
 MIXED = "repro/training/mixed_replay_trainer.py"
 EXPERIMENT = "repro/training/on_policy_experiment.py"
 TEST_WEIGHTS = "tests/acting/test_weights.py"
@@ -561,5 +564,33 @@ VARIANTS = [
         "if missing and",
         "if False and",
         f"{TEST_SIZES}::test_what_cannot_be_chosen_is_one_sentence",
+    ),
+    Variant(
+        "checkpoints: only the first and the last",
+        TRAINER,
+        "now - saved > self._run.checkpoint_seconds",
+        "saved - now > self._run.checkpoint_seconds",
+        f"{TEST_TRAINING}::test_checkpoints_are_made_as_soon_as_one_can_be_and_is_due",
+    ),
+    Variant(
+        "evaluation: as many episodes as the seed says",
+        EVALUATION,
+        "play(policy, environment, episodes, seed, show)",
+        "play(policy, environment, seed, episodes, show)",
+        f"{TEST_EVALUATION}::test_an_evaluation_plays_its_episodes_and_keeps_nine_digits_of_returns",
+    ),
+    Variant(
+        "inference: the seed is the number of calls",
+        INFERENCE,
+        "return int(self._seed[1])",
+        "return int(self._seed[0])",
+        f"{TEST_INFERENCE}::test_calls_after_a_resume_have_other_numbers",
+    ),
+    Variant(
+        "on-policy trainer: actors that outlive it",
+        TRAINING,
+        "        self._source.close()",
+        "        pass",
+        f"{TEST_TRAINING}::test_checkpoints_are_made_as_soon_as_one_can_be_and_is_due",
     ),
 ]

@@ -437,4 +437,11 @@ VARIANTS = [
         f"{TEST_METAGRADIENT}::test_equals_finite_differences_with_three_heads",
         slow=True,
     ),
+    Variant(
+        "STAC: rho in the log is a sum",
+        AGENT,
+        '"rho": tf.reduce_mean(',
+        '"rho": tf.reduce_sum(',
+        f"{TEST_AGENT}::test_without_metaparameters_and_with_one_head_the_update_is_impalas",
+    ),
 ]

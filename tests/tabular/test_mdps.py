@@ -11,6 +11,8 @@ import pytest
 from repro.tabular import mdps
 from tests.tabular.problems import random_problem
 
+LAST_OF_4 = np.array([False, False, False, True])
+
 
 def test_dirichlet_uniform_has_the_printed_distribution():
     mdp = mdps.dirichlet_uniform(5, 40, 0.9, np.random.default_rng(0))
@@ -42,6 +44,7 @@ def test_the_chain_step_by_step():
     right = np.tile([0.0, 1.0], (4, 1))
     assert mdps.action_values(mdp, right)[0, 1] == pytest.approx(-1 - 0.9 + 0.81 * 50)
     assert not mdps.action_values(mdp, right)[3].any()
+    np.testing.assert_array_equal(mdps.chain(2, 0.9).rewards, [[0, 50], [0, 0]])
 
 
 def test_on_the_chain_of_figure_3_the_first_state_stays():
@@ -78,7 +81,8 @@ def test_greedy_shares_ties():
         ({"rewards": np.zeros([4, 2])}, "have shapes"),
         ({"transitions": np.full([4, 3, 4], 0.3)}, "transitions must be non-negative and sum to 1"),
         ({"initial": np.array([2.0, -1.0, 0.0, 0.0])}, "initial must be non-negative"),
-        ({"terminal": np.array([True, False, False, False])}, "terminal states have no reward"),
+        ({"terminal": LAST_OF_4, "initial": np.array([0.5, 0.5, 0.0, 0.0])}, "terminal states have no reward"),
+        ({"terminal": LAST_OF_4, "rewards": np.zeros([4, 3])}, "terminal states .* are no first state"),
     ],
 )
 def test_what_is_no_mdp_is_refused(changes, message):

@@ -114,9 +114,17 @@ def test_a_run_that_diverged_is_at_its_end(tmp_path):
     assert found == ["after training", "after 3.00M of 30.0M frames", "after training"]
 
 
-def test_returns_of_an_evaluation_keep_nine_digits(monkeypatch):
-    games = [types.SimpleNamespace(score=score) for score in (1 / 3, 2 / 3)]
-    monkeypatch.setattr(evaluation, "play", lambda *_: games)
+def test_an_evaluation_plays_its_episodes_and_keeps_nine_digits_of_returns(monkeypatch):
+    scores = (1 / 3, 2 / 3)
+
+    def play(_, environment, episodes, seed, on_episode):
+        assert (environment, seed) == (None, 1)
+        games = [types.SimpleNamespace(score=score) for score in scores[:episodes]]
+        for game in games:
+            on_episode(game)
+        return games
+
+    monkeypatch.setattr(evaluation, "play", play)
     experiment = types.SimpleNamespace(
         config=types.SimpleNamespace(env=types.SimpleNamespace(task="pong")),
         describe_evaluation=lambda episodes, when: f"{episodes} games {when}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 
 import numpy as np
 import pytest
@@ -46,13 +47,16 @@ def test_updates_go_on_without_learning_where_a_replay_is_empty_again(tmp_path):
 
 
 def test_a_replay_is_told_where_the_last_checkpoint_has_what_it_saved(tmp_path):
+    threads = set(threading.enumerate())
     loop, _, _ = make_loop(tmp_path, updates=2)
-    kept = []
-    loop._replay.confirm_saved = kept.append
+    kept, closed, close = [], [], loop._replay.close
+    loop._replay.confirm_saved, loop._replay.close = kept.append, lambda: closed.append(close())
     for _ in loop:
         pass
     loop.close()
     assert kept == [tmp_path / "checkpoints" / checkpoint_name(updates) / FOLDER for updates in (1, 2)]
+    assert len(closed) == 1
+    assert set(threading.enumerate()) <= threads  # no actor is left
 
 
 @pytest.mark.slow

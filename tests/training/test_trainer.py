@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 
 import numpy as np
 import pytest
@@ -123,14 +124,24 @@ def test_async_runs_to_its_budget_with_groups_of_any_fit(tmp_path, envs, batch):
     assert np.max(versions) >= 5
 
 
-@pytest.mark.parametrize(("schedule", "first"), [("async", 1), ("lockstep", 2)])
-def test_the_first_checkpoint_is_made_as_soon_as_one_can_be(tmp_path, schedule, first):
-    """In lockstep that is after a round, here of two updates."""
-    loop, _, _ = make_loop(tmp_path, updates=6, schedule=schedule)
-    saved = [loop.saved_updates for _ in loop]
+@pytest.mark.parametrize(
+    ("schedule", "expected"), [("async", [1, 1, 1, 4, 5, 6, 6]), ("lockstep", [0, 2, 2, 4, 4, 6, 6])]
+)
+def test_checkpoints_are_made_as_soon_as_one_can_be_and_is_due(tmp_path, schedule, expected):
+    """In lockstep that is after a round, here of two updates; from the fourth update on one is always due."""
+    threads = set(threading.enumerate())
+    loop, _, _ = make_loop(tmp_path, updates=7, schedule=schedule)
+    saved = []
+    for update in loop:
+        saved.append(loop.saved_updates)
+        if update.updates == 3:
+            loop._run = loop._run._replace(checkpoint_seconds=0.0)
+        if update.updates == 6:
+            loop._run = loop._run._replace(checkpoint_seconds=1e9)
     loop.close()
-    assert saved == [0] * (first - 1) + [first] * (7 - first)
-    assert loop.saved_updates == 6  # the last one, at the end
+    assert saved == expected
+    assert loop.saved_updates == 7  # the last one, at the end
+    assert set(threading.enumerate()) <= threads  # no actor is left
 
 
 def test_an_actor_failure_reaches_the_learner(tmp_path, monkeypatch):

@@ -109,6 +109,14 @@ def test_pairings_of_one_number_share_the_mdp_and_have_the_named_policies():
     assert np.abs(other.mdp.transitions - mdp.transitions).max() > 0.1
 
 
+@pytest.mark.parametrize("module", [tabular_fig6, tabular_fig7])
+def test_problems_have_the_configured_size(module):
+    env = module.get_config("smoke").env
+    mdp = tabular_tradeoffs.make_problem(module.get_config("smoke"), 1, "a", 0).mdp
+    assert mdp.rewards.shape == (env.num_states, env.num_actions)
+    np.testing.assert_array_equal((mdp.transitions > 0).sum(-1), env.branching or env.num_states)
+
+
 @pytest.mark.parametrize(
     ("module", "letter", "steps"), [(tabular_fig1, "b", range(2, 7)), (tabular_fig8, "f", (20, 50))]
 )

@@ -112,7 +112,11 @@ def test_the_rate_grows_where_pi_and_mu_differ_after_the_first_step():
 
 @pytest.mark.parametrize("seed", range(8))
 def test_an_alpha_below_1_keeps_the_greedy_policy(seed):
-    assert theorems.greedy_rate(random_problem(seed)) < 1 - 1e-9
+    problem, alphas = random_problem(seed), 1 - 0.5 ** np.arange(1, theorems.HALVINGS)
+    *rates, of_retrace = operators.alpha_retrace_rates(*problem, np.append(alphas, 1.0)).max((1, 2))
+    found = theorems.greedy_rate(problem)
+    assert found < 1 - 1e-9
+    assert np.isclose(found, np.array(rates) / of_retrace, rtol=1e-9).any()
 
 
 def test_not_every_alpha_keeps_it(monkeypatch):

@@ -89,6 +89,8 @@ def test_the_loss_is_a_sum_over_batch_and_time():
     np.testing.assert_allclose(info.loss, np.sum(by_hand.total), rtol=1e-5)
     for name in ("policy_gradient", "baseline", "entropy"):
         np.testing.assert_allclose(info.extra[f"{name}_loss"], np.sum(getattr(by_hand, name)), rtol=1e-4)
+    for name, of_steps in (("entropy", "entropy"), ("rho_clipped", "rho_clipped"), ("value", "values")):
+        np.testing.assert_allclose(info.extra[name], np.mean(by_hand.extras[of_steps]), rtol=1e-4, atol=1e-5)
 
 
 def test_weights_scale_the_loss_of_each_unroll():

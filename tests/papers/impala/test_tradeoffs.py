@@ -64,6 +64,8 @@ def test_the_levels_are_those_of_the_configuration():
     assert rising["bias_by_rho_bar"] == -falling["bias_by_rho_bar"] > BROKEN
     assert (rising["bias_falls"], falling["bias_falls"]) == (1.0, 0.0)
     assert (rising["variance_grows"], falling["variance_grows"]) == (1.0, 0.0)
+    there_and_back = tradeoffs.find_by_rho_bar(problem, (1.0, 4.0, 1.0), 2)
+    assert (there_and_back["bias_falls"], there_and_back["variance_grows"]) == (0.0, 0.0)
 
 
 def test_without_ratios_above_1_there_is_nothing_to_truncate():
@@ -191,4 +193,6 @@ def test_policies_go_from_pi_to_mu():
     assert (found["untruncated_grows"], found["product_grows"]) == (1.0, 0.0)
     back = tradeoffs.find_by_policies(problem, (1.0, 0.5), 1)
     assert (back["untruncated_grows"], back["product_grows"]) == (0.0, 1.0)
+    there_and_back = tradeoffs.find_by_policies(problem, (1.0, 0.5, 1.0), 1)
+    assert (there_and_back["untruncated_grows"], there_and_back["product_grows"]) == (0.0, 0.0)
     assert tradeoffs.find_by_policies(problem, (0.5, 1.0), 2)["untruncated_by_policies"] > untruncated

@@ -66,7 +66,7 @@ def test_a_gradient_of_acer_is_from_episodes_as_long_as_the_time_limit_of_the_ta
         environment = make_mujoco({**config.env, "task": "Reacher", "max_steps": max_steps}, 1, 0)
         costs[max_steps] = gradient_cost.acer_cost(acer, environment)
     assert costs[0] == costs[50]
-    assert costs[1000] / costs[50] == pytest.approx(1001 / 51, rel=0.02)
+    assert costs[1000] / costs[50] == pytest.approx(1000 / 50, rel=0.005)  # the row behind the steps costs little
 
 
 def test_costs_beside_v_racer_s_are_those_of_the_passes_through_networks():
@@ -81,7 +81,7 @@ def test_costs_beside_v_racer_s_are_those_of_the_passes_through_networks():
     assert [cost / costs[-1] for cost in costs] == pytest.approx([10 * 128 / (3 * 256), 4 / 3, 1.0], rel=0.03)
 
 
-def test_its_environments_are_closed(monkeypatch):
+def test_its_environments_are_closed_and_its_answers_exact(monkeypatch):
     opened, closed = [], []
 
     def make_noting(env, *args):
@@ -98,8 +98,9 @@ def test_its_environments_are_closed(monkeypatch):
     ):
         monkeypatch.setattr(module, name, lambda *_: 1)
     config = quicker(closed_form_config.get_config("smoke"))
-    found = {name for name, _ in closed_form._answers(config, 1, find_experiment)}
-    assert found == set(config.answers)
+    found = dict(closed_form._answers(config, 1, find_experiment))
+    assert set(found) == set(config.answers)
+    assert all(answer.exact for answer in found.values())
     assert len(opened) > 4
     assert sorted(closed) == sorted(opened)
 

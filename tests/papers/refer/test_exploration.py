@@ -47,7 +47,14 @@ def test_without_theta_it_is_the_truncated_normal():
 
 
 @pytest.mark.parametrize(("agent", "correlation"), [("ddpg_er", 0.85), ("ddpg_refer", 0.0), ("naf_er", 0.0)])
-def test_only_ddpg_without_refer_has_correlated_noise(tmp_path, agent, correlation):
+def test_only_ddpg_without_refer_has_correlated_noise(tmp_path, monkeypatch, agent, correlation):
+    last_noises = []
+
+    def noting(rng, mean, std, last_noise, theta):
+        last_noises.append(last_noise)
+        return explore(rng, mean, std, last_noise, theta)
+
+    monkeypatch.setattr("repro.papers.refer.training.explore", noting)
     training = build(tmp_path, agent=agent, frames=16, task="HalfCheetah", max_steps=100)
     list(training)
     state = training._memory.get_state()
@@ -56,3 +63,7 @@ def test_only_ddpg_without_refer_has_correlated_noise(tmp_path, agent, correlati
     assert found == pytest.approx(correlation, abs=0.06)
     np.testing.assert_array_equal(state["std"], np.float32(0.2))
     assert noise[:, 0].std() == pytest.approx(0.2, rel=0.3)  # each episode begins without any
+    last = np.reshape(last_noises[: noise[..., 0].size], noise.shape)
+    np.testing.assert_array_equal(last[:, 0], 0.0)
+    np.testing.assert_array_equal(last[:, 1:], noise[:, :-1])
+    assert np.abs(state["mean"]).max() > 0.01  # or the action itself would be the noise

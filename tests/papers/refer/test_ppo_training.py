@@ -1,5 +1,7 @@
 """PPO's training: it learns, repeats and resumes to the bit, and its rollouts hold what was played."""
 
+import threading
+
 import numpy as np
 import pytest
 from tf_agents.trajectories import time_step as ts
@@ -82,6 +84,7 @@ def test_resumed_run_continues_bit_identically(tmp_path, task):
 
 
 def test_books(tmp_path):
+    threads = set(threading.enumerate())
     training = _build(tmp_path, updates=3)
     trail = _run(training)
     np.testing.assert_array_equal(trail[:, 0], [128, 256, 384])
@@ -89,6 +92,10 @@ def test_books(tmp_path):
     assert (summary["num_env_steps"], summary["gradient_steps"]) == (384, 384 * 10 // 64)
     assert int(training._agent.train_step_counter) == 60
     assert summary["evaluation"]["episodes"] == len(summary["evaluation"]["returns"]) == summary["games"]
+    training.close()
+    for thread in set(threading.enumerate()) - threads:
+        thread.join(10.0)
+        assert not thread.is_alive()  # nothing watches its steps
 
 
 def test_states_are_standardised_by_those_of_the_first_steps_and_no_others(tmp_path, monkeypatch):

@@ -287,6 +287,7 @@ def test_an_environment_that_always_fails_is_named_and_leaves_the_checkpoint_bef
 
 
 def test_gradient_steps_that_fail_leave_no_environment_that_is_stepped(tmp_path, monkeypatch):
+    threads = set(threading.enumerate())
     training = build(tmp_path, frames=320, schedule="overlap")
     play, failed, ended = training._play, threading.Event(), []
 
@@ -306,6 +307,8 @@ def test_gradient_steps_that_fail_leave_no_environment_that_is_stepped(tmp_path,
     with pytest.raises(ZeroDivisionError):
         next(iter(training))
     assert ended[-1] == 16
+    training.close()
+    assert set(threading.enumerate()) <= threads
 
 
 def test_an_unknown_schedule_is_one_sentence(tmp_path):
@@ -352,6 +355,13 @@ def test_a_call_must_take_whole_environment_steps(tmp_path):
 def test_a_call_may_take_environment_steps_that_are_whole_but_for_rounding(tmp_path):
     assert 1.1 * 50 != 55
     assert build(tmp_path, time_steps=1.1, steps_per_call=50).frames_per_update == 55
+
+
+@pytest.mark.parametrize(("compile_", "with_xla"), [("xla", True), ("graph", False)])
+def test_gradient_steps_are_compiled_as_the_configuration_says(compile_, with_xla):
+    config = small_config()
+    config.runtime.compile = compile_
+    assert find_experiment(config).use_xla == with_xla
 
 
 @pytest.mark.parametrize("scale", ["smoke", "paper"])
@@ -444,8 +454,9 @@ def test_advantages_reach_the_memory(tmp_path, monkeypatch, form):
     memory.check_valid()
 
 
-def test_plain_vracer_stores_no_advantage(tmp_path):
-    training, _ = _run(tmp_path, frames=64)
+@pytest.mark.parametrize("agent", ["vracer_refer", "ddpg_refer"])
+def test_an_agent_without_an_advantage_stores_none(tmp_path, agent):
+    training, _ = _run(tmp_path, agent=agent, frames=64)
     assert not training._memory.get_state()["advantage"].any()
 
 

@@ -102,6 +102,7 @@ def test_without_metaparameters_and_with_one_head_the_update_is_impalas():
     expected = step(impala, batch)
     for name in ("loss", "gradient_norm", "entropy", "value"):
         assert found[name] == pytest.approx(expected[name], rel=1e-5), name
+    assert found["rho"] == pytest.approx(expected["rho_clipped"], rel=1e-5)
     for a, b in zip(agent._network.trainable_variables, other._network.trainable_variables, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
