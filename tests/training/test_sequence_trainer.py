@@ -16,6 +16,7 @@ from repro.training.run_directory import checkpoint_name
 from repro.training.sequence_trainer import FOLDER
 from tests.papers.ctrace.small import make_loop
 from tests.support.training import save_elsewhere, weights_of
+from tests.support.waiting import wait
 
 
 def logged_of(update):
@@ -56,7 +57,7 @@ def test_a_replay_is_told_where_the_last_checkpoint_has_what_it_saved(tmp_path):
     loop.close()
     assert kept == [tmp_path / "checkpoints" / checkpoint_name(updates) / FOLDER for updates in (1, 2)]
     assert len(closed) == 1
-    assert set(threading.enumerate()) <= threads  # no actor is left
+    wait(lambda: set(threading.enumerate()) <= threads, seconds=10.0)  # no actor is left
 
 
 @pytest.mark.slow

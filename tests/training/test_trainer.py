@@ -12,6 +12,7 @@ import tensorflow as tf
 from repro.acting.supervision import ActorPoolError
 from repro.training.learner import Learner, NonFiniteLossError, RetracedError
 from tests.support.training import SETTINGS, games_of, make_loop, save_elsewhere, weights_of
+from tests.support.waiting import wait
 
 
 def finish(loop):
@@ -141,7 +142,7 @@ def test_checkpoints_are_made_as_soon_as_one_can_be_and_is_due(tmp_path, schedul
     loop.close()
     assert saved == expected
     assert loop.saved_updates == 7  # the last one, at the end
-    assert set(threading.enumerate()) <= threads  # no actor is left
+    wait(lambda: set(threading.enumerate()) <= threads, seconds=10.0)  # no actor is left
 
 
 def test_an_actor_failure_reaches_the_learner(tmp_path, monkeypatch):

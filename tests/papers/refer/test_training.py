@@ -17,6 +17,7 @@ from repro.training.learner import NonFiniteLossError
 from repro.training.run_directory import RunDirectory
 from repro.training.step_watch import StepWatch
 from tests.papers.refer.small import build, small_config
+from tests.support.waiting import wait
 
 
 def _run(path, updates=None, **changes):
@@ -308,7 +309,7 @@ def test_gradient_steps_that_fail_leave_no_environment_that_is_stepped(tmp_path,
         next(iter(training))
     assert ended[-1] == 16
     training.close()
-    assert set(threading.enumerate()) <= threads
+    wait(lambda: set(threading.enumerate()) <= threads, seconds=10.0)
 
 
 def test_an_unknown_schedule_is_one_sentence(tmp_path):
