@@ -26,12 +26,24 @@ def choose(steps: Sequence[Step], only: Sequence[str], share: str) -> list[tuple
     every = [(run, step.block) for step in steps for run in step.runs]
     check_choice([run for run, _ in every], only, share)
     wanted = [set(text.split("/")) for text in only]
-    k, n = map(int, share.split("/"))
+    k, n = parse_share(share)
     mine = every[k - 1 :: n]
     chosen = [(run, block) for run, block in mine if not wanted or any(words <= _words(run) for words in wanted)]
     if not chosen:
         raise ValueError(f"--only={','.join(only)} and --share={share} leave no run of the plan.")
     return chosen
+
+
+def parse_share(text: str) -> tuple[int, int]:
+    """Returns k and n of `k/n`.
+
+    Raises:
+        ValueError: another text, or a k that is not from 1 to n.
+    """
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise ValueError(f"--share={text!r}: give k/n with k from 1 to n, such as 1/2.")
+    return int(match[1]), int(match[2])
 
 
 def check_choice(runs: Iterable[Run], only: Sequence[str], share: str) -> None:
@@ -40,9 +52,7 @@ def check_choice(runs: Iterable[Run], only: Sequence[str], share: str) -> None:
     Raises:
         ValueError: a word that means no run, or no such share.
     """
-    match = re.fullmatch(r"(\d+)/(\d+)", share)
-    if match is None or not 1 <= int(match[1]) <= int(match[2]):
-        raise ValueError(f"--share={share!r}: give k/n with k from 1 to n, such as 1/2.")
+    parse_share(share)
     known = sorted({word for run in runs for word in _words(run)})
     for word in (word for text in only for word in text.split("/")):
         if word not in known:

@@ -20,7 +20,6 @@ import gc
 import importlib
 import json
 import os
-import re
 import shutil
 import signal
 import sys
@@ -34,6 +33,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from repro import cli
+from repro.launch import selection
 from tests.mutations import VARIANTS
 from tests.mutations.training import TRAINING
 from tests.mutations.variant import Variant
@@ -270,11 +270,11 @@ def one_of_each_paper(variants: list[Variant]) -> list[Variant]:
 
 
 def parse_share(text: str) -> tuple[int, int]:
-    """Returns k and n of `k/n`, with k from 1 to n."""
-    match = re.fullmatch(r"(\d+)/(\d+)", text)
-    if match is None or not 1 <= int(match[1]) <= int(match[2]):
-        raise argparse.ArgumentTypeError(f"{text!r}: give k/n with k from 1 to n, such as 1/3")
-    return int(match[1]), int(match[2])
+    """Returns k and n of `k/n`, for `argparse`."""
+    try:
+        return selection.parse_share(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def main() -> int:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Generic, TypeVar
+
 import ml_collections
 import tensorflow as tf
 from tf_agents.policies import tf_policy
 
 from repro.environments.batched import BatchedEnvironment
+from repro.networks.actor_critic import ActorCritic
 from repro.networks.actor_critic_policy import ActorCriticPolicy
 from repro.networks.initializers import distinct_seeds
 from repro.networks.policy_q import PolicyQ
@@ -21,8 +24,29 @@ from repro.training.experiment import Experiment
 TORSOS = ("nature", "shallow")
 
 
-class DiscreteExperiment(AcerExperiment):
-    def make_network(self, environment: BatchedEnvironment, seed: int) -> PolicyQ:
+Network = TypeVar("Network", PolicyQ, ActorCritic)
+
+
+class TorsoExperiment(AcerExperiment, Generic[Network]):
+    """An agent on one torso; subclasses say which.
+
+    Attributes:
+        NETWORK: class of the network, whose heads stand on the torso.
+    """
+
+    NETWORK: type[Network]
+
+    @property
+    def optimization(self) -> OptimizationConfig:
+        learner, loss = self.config.learner, self.config.loss
+        return OptimizationConfig(
+            RMSPropTF1(learner.learning_rate, decay=learner.rmsprop_decay, epsilon=learner.rmsprop_epsilon),
+            loss.discount,
+            loss.average_decay,
+            learner.clip_global_norm,
+        )
+
+    def make_network(self, environment: BatchedEnvironment, seed: int) -> Network:
         """Returns a new network.
 
         Raises:
@@ -30,7 +54,16 @@ class DiscreteExperiment(AcerExperiment):
         """
         seeds = distinct_seeds(seed)
         torso = make_torso(self.config.network, next(seeds), TORSOS, environment.time_step_spec.observation)
-        return PolicyQ(torso, environment.num_actions, seed=next(seeds))
+        return self.NETWORK(torso, environment.num_actions, seed=next(seeds))
+
+    def make_local_policy(self, environment: BatchedEnvironment) -> tf_policy.TFPolicy:
+        network = self.make_network(environment, seed=0)
+        network.build_variables(environment.time_step_spec.observation)
+        return ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
+
+
+class DiscreteExperiment(TorsoExperiment[PolicyQ]):
+    NETWORK = PolicyQ
 
     def make_agent(self, environment: BatchedEnvironment, seed: int) -> AcerAgent:
         loss = self.config.loss
@@ -39,26 +72,10 @@ class DiscreteExperiment(AcerExperiment):
             environment.action_spec,
             network=self.make_network(environment, seed),
             average_network=self.make_network(environment, seed) if loss.trust_region else None,
-            optimization=make_optimization(self.config),
+            optimization=self.optimization,
             loss_settings=AcerLossSettings(loss.truncation, loss.delta, loss.entropy_cost),
             train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False, name="updates"),
         )
-
-    def make_local_policy(self, environment: BatchedEnvironment) -> tf_policy.TFPolicy:
-        network = self.make_network(environment, seed=0)
-        network.build_variables(environment.time_step_spec.observation)
-        return ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
-
-
-def make_optimization(config: ml_collections.ConfigDict) -> OptimizationConfig:
-    """Returns how the weights of an agent with discrete actions move."""
-    learner, loss = config.learner, config.loss
-    return OptimizationConfig(
-        RMSPropTF1(learner.learning_rate, decay=learner.rmsprop_decay, epsilon=learner.rmsprop_epsilon),
-        loss.discount,
-        loss.average_decay,
-        learner.clip_global_norm,
-    )
 
 
 def make_experiment(config: ml_collections.ConfigDict) -> Experiment:

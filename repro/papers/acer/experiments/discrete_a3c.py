@@ -4,29 +4,16 @@ from __future__ import annotations
 
 import ml_collections
 import tensorflow as tf
-from tf_agents.policies import tf_policy
 
 from repro.environments.batched import BatchedEnvironment
 from repro.networks.actor_critic import ActorCritic
-from repro.networks.actor_critic_policy import ActorCriticPolicy
-from repro.networks.initializers import distinct_seeds
-from repro.networks.torsos import make_torso
 from repro.papers.acer.a3c_agent import A3cAgent
-from repro.papers.acer.experiment import AcerExperiment
-from repro.papers.acer.experiments.discrete import TORSOS, make_optimization
+from repro.papers.acer.experiments.discrete import TorsoExperiment
 from repro.training.experiment import Experiment
 
 
-class DiscreteA3cExperiment(AcerExperiment):
-    def make_network(self, environment: BatchedEnvironment, seed: int) -> ActorCritic:
-        """Returns a new network.
-
-        Raises:
-            ValueError: unknown torso.
-        """
-        seeds = distinct_seeds(seed)
-        torso = make_torso(self.config.network, next(seeds), TORSOS, environment.time_step_spec.observation)
-        return ActorCritic(torso, environment.num_actions, seed=next(seeds))
+class DiscreteA3cExperiment(TorsoExperiment[ActorCritic]):
+    NETWORK = ActorCritic
 
     def make_agent(self, environment: BatchedEnvironment, seed: int) -> A3cAgent:
         config = self.config
@@ -39,15 +26,10 @@ class DiscreteA3cExperiment(AcerExperiment):
             environment.time_step_spec,
             environment.action_spec,
             network=self.make_network(environment, seed),
-            optimization=make_optimization(config),
+            optimization=self.optimization,
             entropy_cost=config.loss.entropy_cost,
             train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False, name="updates"),
         )
-
-    def make_local_policy(self, environment: BatchedEnvironment) -> tf_policy.TFPolicy:
-        network = self.make_network(environment, seed=0)
-        network.build_variables(environment.time_step_spec.observation)
-        return ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
 
 
 def make_experiment(config: ml_collections.ConfigDict) -> Experiment:
