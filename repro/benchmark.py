@@ -35,6 +35,8 @@ def main(argv: list[str]) -> None:
     settings = {} if CONFIG.value is None else {"config": CONFIG.value}
     if settings and "config" not in inspect.signature(measure).parameters:
         cli.fail(f"--what={WHAT.value} measures settings of its own and takes no --config.")
+    console = Console()
+    console.print(f"Measuring {WHAT.value}: {REPEATS.value} x {SECONDS.value:g} s of each part.", highlight=False)
     try:
         result = measure(SECONDS.value, REPEATS.value, **settings)
     except ValueError as error:
@@ -43,7 +45,7 @@ def main(argv: list[str]) -> None:
         cli.fail(error)
     except ProgramError as error:
         cli.fail(error, code=1)
-    Console().print(_table(result))
+    console.print(_table(result))
     cli.write_json(JSON.value, result)
 
 

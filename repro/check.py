@@ -22,7 +22,7 @@ from absl import flags
 from repro import cli
 from repro.evidence import checksums, comparisons, judgements, origins, outliers, published, settings, staleness
 from repro.evidence.groups import group_records, stale_records
-from repro.evidence.records import ROOT, StoredRecord, ValidationError, committed_files, read_all
+from repro.evidence.records import ROOT, RecordError, StoredRecord, ValidationError, committed_files, read_all
 from repro.evidence.rows import Row, make_rows
 from repro.evidence.sentences import count_verdicts
 from repro.report import tables
@@ -204,7 +204,7 @@ def main(argv: list[str]) -> None:
     try:
         committed_dir = pathlib.Path(values.committed_dir)
         result = check(results_dir, values.paper, values.experiment, committed_dir=committed_dir, pages=PAGES)
-    except published.PublishedError as error:
+    except (published.PublishedError, RecordError) as error:
         cli.fail(error, code=1)
     if values.experiment and not result.rows and not result.faults:
         cli.fail(f"no published number and no record belongs to an experiment {values.experiment!r}.")

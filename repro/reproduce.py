@@ -208,7 +208,11 @@ def _show_bands(stored: Sequence[StoredRecord], console: Console) -> None:
     same = results_dir().resolve() == records.COMMITTED.resolve()
     folder = results_dir() if same else records.COMMITTED
     committed, _ = records.read_all(folder)
-    explained = outliers.explained(committed, outliers.read(folder))
+    try:
+        explained = outliers.explained(committed, outliers.read(folder))
+    except records.RecordError as error:
+        console.print(f"No run was judged by a band: {error}", style="red", highlight=False, soft_wrap=True)
+        return
     known = records.committed_files(results_dir())
     judged = judgements.judge_by(committed, stored, known=known, outliers=explained)
     for found in judged:

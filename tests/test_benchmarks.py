@@ -404,20 +404,30 @@ def test_what_is_not_built_is_one_sentence(tmp_path):
     command = [sys.executable, "-m", "repro.benchmark", "--what=impala_dmlab"]
     environment = {**os.environ, "REPRO_DMLAB": str(tmp_path)}
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (2, "Measuring impala_dmlab: 3 x 8 s of each part.\n")
     assert done.stderr == f"repro.benchmark: {MISSING}\n"
 
 
 @pytest.mark.parametrize(
-    ("what", "config", "sentence"),
+    ("what", "config", "begins", "sentence"),
     [
-        ("stac", "impala/atari_shallow.py", "agent='impala': choose impala_shallow."),
-        ("impala_atari", "stac/atari.py", "--what=impala_atari measures settings of its own and takes no --config."),
+        (
+            "stac",
+            "impala/atari_shallow.py",
+            "Measuring stac: 3 x 8 s of each part.\n",
+            "agent='impala': choose impala_shallow.",
+        ),
+        (
+            "impala_atari",
+            "stac/atari.py",
+            "",
+            "--what=impala_atari measures settings of its own and takes no --config.",
+        ),
     ],
 )
-def test_a_configuration_that_cannot_be_measured_is_one_sentence(tmp_path, what, config, sentence):
+def test_a_configuration_that_cannot_be_measured_is_one_sentence(tmp_path, what, config, begins, sentence):
     done = run_command(tmp_path, "repro.benchmark", f"--what={what}", f"--config=paper_configs/{config}")
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (2, begins)
     assert done.stderr == f"repro.benchmark: {sentence}\n"
 
 

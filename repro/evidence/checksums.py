@@ -8,12 +8,14 @@ import fcntl
 import hashlib
 import os
 import pathlib
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from repro.files import reason, write_whole
 
 NAME = "SHA256SUMS"
+LINE = re.compile(r"(?P<digest>[0-9a-f]{64}) [ *](?P<name>.+)")
 
 
 class Files(NamedTuple):
@@ -44,7 +46,7 @@ def changes(directory: pathlib.Path, files: Files) -> list[str]:
     remedy = f"if that is meant: cd {directory} && sha256sum {' '.join(files.patterns)} > {NAME}"
     try:
         expected = _read(directory)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         if not found:
             return []
         return [f"The checksums {directory / NAME} could not be read ({reason(error)}); {remedy}"]
@@ -68,6 +70,7 @@ def add(directory: pathlib.Path, path: pathlib.Path) -> None:
 
     Raises:
         OSError: `SHA256SUMS` cannot be read or written; it stays as it was.
+        ValueError: it has a line that is no checksum; it stays as it was.
     """
     with _locked(directory):
         try:
@@ -84,10 +87,15 @@ def digest(path: pathlib.Path) -> str:
 
 
 def _read(directory: pathlib.Path) -> dict[str, str]:
-    """File to checksum."""
-    lines = (directory / NAME).read_text(encoding="utf-8").splitlines()
-    pairs = (line.split(maxsplit=1) for line in lines if line.strip())
-    return {name.lstrip("*"): value for value, name in pairs}
+    """File to checksum; a line of a conflict of versions is a ValueError, say."""
+    found = {}
+    for number, line in enumerate((directory / NAME).read_text(encoding="utf-8").splitlines(), start=1):
+        if line.strip():
+            match = LINE.fullmatch(line)
+            if match is None:
+                raise ValueError(f"line {number} is no checksum with a name: {line!r}")
+            found[match["name"]] = match["digest"]
+    return found
 
 
 @contextlib.contextmanager

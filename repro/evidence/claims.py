@@ -71,13 +71,13 @@ def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, referenc
             return "none of the tasks with records of all agents compared belongs to this row"
         shortage = comparisons.shortage(printed, runs, against, min_runs, claim.needs)
         return "; ".join(dict.fromkeys(reasons)) or shortage
-    weakest = min(found, key=functools.partial(_support, printed))
+    weakest = min(found, key=lambda result: (verdicts.strength(_find(printed, result)), _support(printed, result)))
     left_out = [other for other in against if other not in compared]
     without = (f"without {', '.join(left_out)}",) if left_out else ()
     weakest = dataclasses.replace(
         weakest,
         compared=[group for item in found for group in item.runs],
-        shortfalls=(*weakest.shortfalls, *without),
+        shortfalls=(*dict.fromkeys(part for item in (weakest, *found) for part in item.shortfalls), *without),
         note="; ".join(filter(None, (weakest.note, *dict.fromkeys(reasons)))),
     )
     return comparisons.with_candidates(weakest, printed, runs, claim.needs)
@@ -253,8 +253,22 @@ def _without_each(
     return found
 
 
+def _find(printed: PublishedRow, result: ClaimResult) -> verdicts.Finding:
+    """What a comparison says of a row by itself; of several, the one that says least for it decides."""
+    if printed.value is None:
+        return "undecided"
+    learned = any(record["schedule"] != "study" for group in result.runs for record in group)
+    if min(map(len, result.runs)) < runs_to_decide(printed, learned):
+        return "undecided"
+    found, *without = (
+        verdicts.find(printed.value, printed.better, interval, printed.tolerance())
+        for interval in (result.interval, *result.without.values())
+    )
+    return found if set(without) <= {found} else "undecided"
+
+
 def _support(printed: PublishedRow, result: ClaimResult) -> float:
-    """How far a comparison speaks for a row, on a scale of its own: of several, the least decides."""
+    """How far a comparison's number speaks for a row, on a scale of its own, for those that say the same."""
     if printed.better == "equal" and printed.value is not None:
         if printed.margin is not None and printed.margin[0] == "factor":
             return -abs(math.log(result.value / printed.value)) if result.value > 0 else -math.inf

@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from repro.evidence.judgements import Judgement
-from repro.evidence.records import StoredRecord
+from repro.evidence.records import RecordError, StoredRecord
+from repro.files import reason
 
 NAME = "OUTLIERS.json"
 
@@ -25,11 +26,20 @@ class Outlier(NamedTuple):
 
 
 def read(results_dir: pathlib.Path) -> dict[pathlib.Path, Outlier]:
-    """Returns the known outliers of a folder of records by the path of their file; none where there is no list."""
+    """Returns the known outliers of a folder of records by the path of their file; none where there is no list.
+
+    Raises:
+        RecordError: the list cannot be read, or has an entry without a mean and a reason.
+    """
     path = results_dir / NAME
     if not path.exists():
         return {}
-    return {results_dir / name: Outlier(**entry) for name, entry in json.loads(path.read_text()).items()}
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))
+        return {results_dir / name: Outlier(**entry) for name, entry in entries.items()}
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        remedy = 'it holds {"<path of a record>": {"mean": ..., "reason": "..."}}'
+        raise RecordError(f"The list {path} could not be read ({reason(error)}); {remedy}.") from error
 
 
 def explained(items: Iterable[StoredRecord], known: Mapping[pathlib.Path, Outlier]) -> set[pathlib.Path]:

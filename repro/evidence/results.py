@@ -109,7 +109,7 @@ def _of_search(
 def answer_claim(
     printed: published.PublishedRow, groups: Mapping[Key, Group], references: References, field: str | None
 ) -> Result:
-    """Returns our result for a claim.
+    """Returns our result for a claim; its budget, games and scale are the least of all that is compared for it.
 
     Args:
         printed: a claim.
@@ -121,17 +121,16 @@ def answer_claim(
     found = claims.answer(printed, runs, np.random.default_rng(BOOTSTRAP_SEED), references)
     if isinstance(found, str):
         return Result({}, found)
-    every = [record for group in found.runs for record in group]
+    used = [record for group in found.compared for record in group]
     fields = {
         "value": found.value,
         "interval": found.interval,
         "interval_over": "seeds",
-        **_budget(every, field),
+        **_budget(used, field),
         "seeds": tuple(record["seed"] for record in min(found.candidates or found.runs, key=len)),
-        "episodes": min(record["evaluation"]["episodes"] for record in every),
-        "scale": min((record["scale"] for record in every), key=SCALES.index),
+        "episodes": min(record["evaluation"]["episodes"] for record in used),
+        "scale": min((record["scale"] for record in used), key=SCALES.index),
     }
-    used = [record for group in found.compared for record in group]
     shortfalls, notes = _of_search(
         printed, used, used if found.candidates is None else [record for group in found.candidates for record in group]
     )
@@ -182,7 +181,8 @@ def summarize_runs(
 ) -> dict[str, Any]:
     """Returns the fields of a row: mean over seeds, and its interval over seeds, or over episodes of a single seed.
 
-    The interval of one seed is that of its record, where the record holds one.
+    Seeds of a study have intervals of their own: those that their records hold are averaged, and a share of cases is
+    over the cases of all.
 
     Args:
         records: of one agent on one task at one scale, one a seed; none give no fields.
@@ -193,16 +193,15 @@ def summarize_runs(
         return {}
     several = len(records) > 1
     values = [_measured(record, measure) for record in records]
-    games = records[0]["evaluation"]["returns"] if measure == "evaluation" else values
-    exact = measure == "evaluation" and all(record["evaluation"].get("exact", False) for record in records)
+    of_evaluations = measure == "evaluation"
+    games = records[0]["evaluation"]["returns"] if of_evaluations else values
+    exact = of_evaluations and all(record["evaluation"].get("exact", False) for record in records)
+    over = "seeds" if several else _scores_of_one_seed(records[0])
     interval = None
-    if not exact and several:
-        interval = intervals.mean_interval(values)
+    if not exact and of_evaluations and (not several or _has_cases(records)):
+        interval, over = _interval_over_cases(records), _scores_of_one_seed(records[0])
     elif not exact:
-        interval = intervals.mean_interval(games, unit=records[0]["evaluation"]["unit"])
-    if not several and measure == "evaluation" and "interval" in records[0]["evaluation"]:
-        low, high = records[0]["evaluation"]["interval"]
-        interval = (low, high) if low < high else None
+        interval = intervals.mean_interval(values)
     no_interval = ""
     if interval is None and not exact:
         no_interval = ONE_SCORE if len(records) == len(games) == 1 else EQUAL_SCORES
@@ -211,12 +210,30 @@ def summarize_runs(
         "value": float(np.mean(values)),
         "interval": interval,
         "no_interval": no_interval,
-        "interval_over": "seeds" if several else _scores_of_one_seed(records[0]),
+        "interval_over": over,
         **_budget(records, field),
         "seeds": tuple(record["seed"] for record in records),
         "episodes": min(record["evaluation"]["episodes"] for record in records),
         "scale": records[0]["scale"],
     }
+
+
+def _has_cases(records: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether each run is a study that has an interval of its own, or cases of which it gives the share."""
+    is_share = records[0]["evaluation"]["unit"].startswith(intervals.SHARE)
+    stated = all("interval" in record["evaluation"] for record in records)
+    return (is_share or stated) and all(record["schedule"] == "study" for record in records)
+
+
+def _interval_over_cases(records: Sequence[Mapping[str, Any]]) -> statistics.Interval | None:
+    """The interval of a mean over runs from those that they hold, or from all their games or cases together."""
+    found = [record["evaluation"] for record in records]
+    if any("interval" not in evaluation for evaluation in found):
+        return intervals.mean_interval([x for one in found for x in one["returns"]], unit=found[0]["unit"])
+    low, high = found[0]["interval"]
+    if len(found) > 1:
+        low, high = intervals.average([one["mean"] for one in found], [one["interval"] for one in found])
+    return (low, high) if low < high else None
 
 
 def interval_over_tasks(

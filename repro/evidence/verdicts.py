@@ -99,5 +99,10 @@ def weakest(findings: Sequence[Finding]) -> Finding:
 
     A part that contradicts decides; then the sentence is answered as far as its least answered part.
     """
+    return min(findings, key=strength)
+
+
+def strength(finding: Finding) -> int:
+    """Returns how far a finding speaks for a number: 0 for one that contradicts it, most for one that agrees."""
     order: tuple[Finding, ...] = ("contradicts", "cannot run here", "not run", "undecided", "agrees")
-    return min(findings, key=order.index)
+    return order.index(finding)

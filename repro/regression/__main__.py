@@ -101,12 +101,12 @@ def make_bands(runs: Sequence[ReferenceRun], seeds: int, jobs: int, again: bool)
         again: also those that are there.
     """
     kept = reference_values.read()
-    wanted = []
+    extended, wanted = {}, []  # values that further seeds are added to, by run; others are replaced by their last seed
     for run in runs:
         reference = kept.get(run.name)
-        if again or reference is None or reference.fingerprint != run.fingerprint():
-            kept.pop(run.name, None)
-        have = kept[run.name].num_seeds if run.name in kept else 0
+        if not again and reference is not None and reference.fingerprint == run.fingerprint():
+            extended[run.name] = reference
+        have = extended[run.name].num_seeds if run.name in extended else 0
         wanted += [(run, seed) for seed in range(FIRST_BAND_SEED + have, FIRST_BAND_SEED + seeds)]
     if not wanted:
         print(f"Every run has its {seeds} seeds; --again trains them again.")
@@ -121,7 +121,7 @@ def make_bands(runs: Sequence[ReferenceRun], seeds: int, jobs: int, again: bool)
         print(f"{run.name} seed {training.seed}: {training.seconds:.1f} s", flush=True)
         if not left[run.name]:
             in_order = [found[run.name][seed] for seed in sorted(found[run.name])]
-            kept[run.name] = _extended(kept.get(run.name), run, in_order)
+            kept[run.name] = _extended(extended.get(run.name), run, in_order)
             reference_values.write(kept)
 
 

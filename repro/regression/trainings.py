@@ -24,7 +24,7 @@ class Training(NamedTuple):
     """One seed of a reference run.
 
     values: measures by name; empty where it failed.
-    seconds: of training, evaluation and compilation.
+    seconds: of training, evaluation and compilation, until it failed where it did.
     error: why it failed, in one line.
     traceback: of an error that is no divergence.
     """
@@ -46,7 +46,7 @@ class RunResult(NamedTuple):
     """A reference run after some of its tries.
 
     tries: one or more seeds.
-    outliers: of each try, the measures outside their bands.
+    outliers: of each try that did not diverge, the measures outside their bands.
     confirmed: those that are beyond the same end of their band in every try.
     error: why no verdict on the run is possible, as that it crashed or logs other measures; empty otherwise.
     """
@@ -81,10 +81,10 @@ def train(run: ReferenceRun, seed: int) -> Training:
     try:
         values = measure(run, seed)
     except NonFiniteLossError as error:
-        return Training(run, seed, {}, 0.0, f"diverged: {error}")
+        return Training(run, seed, {}, time.monotonic() - start, f"diverged: {error}")
     except Exception as error:  # noqa: BLE001 - whatever is wrong with one run, the others go on
         reason = f"{type(error).__name__}: {one_line(error)}"
-        return Training(run, seed, {}, 0.0, reason, traceback.format_exc())
+        return Training(run, seed, {}, time.monotonic() - start, reason, traceback.format_exc())
     return Training(run, seed, values, time.monotonic() - start)
 
 
@@ -96,8 +96,9 @@ def judge_tries(tries: Sequence[Training], bands: Mapping[str, Band]) -> RunResu
     finished = [training for training in tries if not training.error]
     for training in finished:
         if unknown := sorted(training.values.keys() ^ bands.keys()):
-            told = f"{', '.join(unknown)}: measured without a band, or not measured any more"
-            return RunResult(tries, [], [], f"{told}; make bands with --make_bands --again --only={training.run.name}.")
+            problem = f"{', '.join(unknown)}: measured without a band, or not measured any more"
+            remedy = f"make bands with --make_bands --again --only={training.run.name}."
+            return RunResult(tries, [], [], f"{problem}; {remedy}")
     outliers = [judge(training.values, bands) for training in finished]
     return RunResult(tries, outliers, confirmed(outliers) if outliers else [])
 

@@ -94,3 +94,17 @@ def test_records_written_at_the_same_time_all_have_one(tmp_path):
 
 def test_no_records_need_no_checksums(tmp_path):
     assert checksums.changes(tmp_path, checksums.RECORDS) == []
+
+
+@pytest.mark.parametrize("line", ["=======", "0123 impala/x.json", "<<<<<<< HEAD"])
+def test_a_list_with_a_line_that_is_none_of_it_is_named_and_kept(tmp_path, line):
+    """As a conflict of two versions leaves it."""
+    path = write(tmp_path, make_record(1))
+    listed = tmp_path / "SHA256SUMS"
+    listed.write_text(text := f"{listed.read_text()}{line}\n")
+    (sentence,) = checksums.changes(tmp_path, checksums.RECORDS)
+    assert f"(line 2 is no checksum with a name: {line!r}); if that is meant" in sentence
+    with pytest.raises(records.RecordError, match=r"seed_2.json is written, but not its checksum in .* \(line 2 is no"):
+        write(tmp_path, make_record(2))
+    assert path.with_name("seed_2.json").exists()
+    assert listed.read_text() == text

@@ -95,6 +95,32 @@ def test_the_weakest_of_several_comparisons_counts(tmp_path):
     assert _row(tmp_path, made, protocol=protocol, better="under").value == 1.0
 
 
+def test_a_comparison_that_is_open_counts_before_one_that_agrees_with_a_lower_number(tmp_path):
+    """0.8 of ten runs each is surely above one half, 0.95 beside two runs is not."""
+    made = _runs("impala_shallow", range(310, 410, 10), ("pong",)) + _runs("third", (300.0, 315.0), ("pong",))
+    made += _runs("other", (300.0,) * 8 + (500.0,) * 2, ("pong",))
+    protocol = CLAIM["protocol"] | {"against": ["other", "third"]}
+    row = _row(tmp_path, made, task="pong", protocol=CLAIM["protocol"])
+    assert (row.value, row.finding) == (0.8, "agrees")
+    row = _row(tmp_path, made, task="pong", protocol=protocol)
+    assert (row.value, row.finding, len(row.seeds)) == (0.95, "undecided", 2)
+    row = _row(tmp_path, made, task="pong", protocol=protocol, n_seeds=5)
+    assert (row.value, row.finding) == (0.95, "undecided")
+
+
+def test_budget_and_scale_are_the_least_of_all_comparisons(tmp_path):
+    """The comparison with the lowest number is of runs at the paper's scale, the others are not."""
+    made = _runs("impala_shallow", range(310, 410, 10), ("pong",), scale="paper", num_env_frames=200_000_000)
+    made += _runs("impala_shallow", range(310, 410, 10), ("pong",))
+    made += _runs("other", (300.0,) * 8 + (500.0,) * 2, ("pong",), scale="paper", num_env_frames=200_000_000)
+    made += _runs("third", (300.0,) * 10, ("pong",))
+    protocol = {"against": ["other", "third"], "budget": 200_000_000}
+    row = _row(tmp_path, made, task="pong", protocol=protocol)
+    assert (row.value, row.scale, row.share, row.verdict) == (0.8, "desk", 0.04, "agrees")
+    row = _row(tmp_path, made, task="pong", protocol=protocol | {"against": ["other"]})
+    assert (row.value, row.scale, row.share, row.verdict) == (0.8, "paper", 1.0, "reproduced")
+
+
 def test_agents_without_runs_are_left_out_and_named(tmp_path):
     made = _runs("impala_shallow", (500.0, 510.0)) + _runs("other", (1.0, 2.0))
     row = _row(tmp_path, made, protocol=CLAIM["protocol"] | {"against": ["other", "fourth"]})

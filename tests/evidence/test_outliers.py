@@ -22,6 +22,14 @@ def stored(tmp_path, seed, score):
     return records.StoredRecord(records.record_path(tmp_path, *names), record)
 
 
+@pytest.mark.parametrize("text", ["{", '["a"]', '{"a": 1.0}', '{"a": {"mean": 1.0}}', '{"a": {"reason": "b"}}'])
+def test_a_broken_list_is_one_sentence(tmp_path, text):
+    (tmp_path / outliers.NAME).write_text(text)
+    with pytest.raises(records.RecordError, match=f"The list {tmp_path / outliers.NAME} could not be read") as caught:
+        outliers.read(tmp_path)
+    assert '"mean": ..., "reason"' in str(caught.value)
+
+
 @pytest.fixture
 def items(tmp_path):
     """Five runs that are alike, and one far below them."""

@@ -211,6 +211,21 @@ def test_the_interval_of_a_record_goes_before_that_of_its_returns():
     assert (row.interval_over, row.interval) == ("seeds", over_seeds)
 
 
+def test_a_second_seed_of_a_study_takes_no_interval_away():
+    """Both have the same share, or the same best one of a set: over the two seeds there is no spread."""
+    made = full_runs(2)
+    for record in made:
+        record["schedule"] = "study"
+        record["evaluation"] |= {"unit": "1 if it holds", "returns": [1.0] * 9 + [0.0], "mean": 0.9}
+    fields = results.summarize_runs(made, None)
+    assert (fields["interval_over"], fields["interval"]) == ("repetitions", intervals.share_interval(18, 20))
+    for record in made:
+        record["evaluation"] |= {"unit": "alpha", "interval": [0.8, 0.95]}
+    fields = results.summarize_runs(made, None)
+    assert fields["interval_over"] == "resamples"
+    assert fields["interval"] == pytest.approx((0.9 - 0.1 / 2**0.5, 0.9 + 0.05 / 2**0.5))
+
+
 @pytest.mark.parametrize(
     ("episodes", "interval", "over"), [(50, False, "repetitions"), (50, True, "resamples"), (1, True, "repetitions")]
 )
