@@ -21,6 +21,7 @@ from paper_configs.impala.dmlab_30 import LEVELS_8
 from repro.environments.dmlab_levels import DMLAB30
 from repro.environments.games import all_games
 from repro.evidence import published
+from repro.evidence.comparisons import MEMBERS
 from repro.evidence.published import PublishedRow
 from repro.launch.plan import Block
 
@@ -34,16 +35,10 @@ GAMES_57 = tuple(game for game in all_games() if game in published.normaliser("a
 """In alphabetical order."""
 GAMES_5 = ("breakout", "pong", "qbert", "seaquest", "space_invaders")
 GAMES_3 = GAMES_5[:3]
-SWEEP_4 = ("alien", "amidar", "assault", "asterix")
+SWEEP_4 = MEMBERS["sweep4"]
 """Games of C-trace's sweep."""
 CORRECTIONS = ("vtrace", "one_step", "epsilon", "no_correction")
-LEVELS_5 = (
-    "rooms_watermaze",
-    "rooms_keys_doors_puzzle",
-    "lasertag_three_opponents_small",
-    "explore_goal_locations_small",
-    "seekavoid_arena_01",
-)
+LEVELS_5 = MEMBERS["dmlab5"]
 """Levels of DeepMind Lab: those of IMPALA's Table 2."""
 LEVELS_22 = tuple(level for level in DMLAB30 if level not in LEVELS_8)
 STAC_GAMES = ("breakout", "road_runner", "space_invaders")
@@ -70,10 +65,10 @@ CONTROL_10 = (
     "walker_stand",
 )
 """Tasks of DM Control, assumed to be learned within a tenth of the paper's budget."""
-HUMANOID = ("humanoid_stand", "humanoid_walk", "humanoid_run")
+HUMANOID = MEMBERS["dm_control_humanoid"]
 CHALLENGES = ("cartpole_easy", "walker_easy")
 QUADRUPED = "quadruped_easy"
-CONTROL_6 = ("cartpole", "reacher3", "cheetah", "fish", "walker", "humanoid")
+CONTROL_6 = MEMBERS["acer_control"]
 """ACER's tasks."""
 ACER_AGENTS = ("acer", "a3c", "tis", "trust_a3c", "trust_tis")
 ACER_PARTS = ("acer_plain_traces", "acer_q_ret", "acer_on_policy")

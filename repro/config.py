@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import ml_collections
@@ -157,6 +157,12 @@ def check_schedule(config: ml_collections.ConfigDict, schedules: Sequence[str]) 
     """Raises ValueError if `runtime.schedule` is not one of those that an agent has."""
     if config.runtime.schedule not in schedules:
         raise ValueError(f"runtime.schedule={config.runtime.schedule!r}: choose {' or '.join(schedules)}.")
+
+
+def check_choice(field: str, value: str, choices: Collection[str]) -> None:
+    """Raises ValueError if a field does not have one of the values that it may have."""
+    if value not in choices:
+        raise ValueError(f"{field}={value!r}: choose {', '.join(choices)}.")
 
 
 def check_numbers(config: ml_collections.ConfigDict) -> None:

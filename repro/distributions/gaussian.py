@@ -33,7 +33,8 @@ def std_from_raw(raw: tf.Tensor) -> tf.Tensor:
         raw: unbounded, [..., A].
 
     Returns:
-        Above 0, of the same shape. Differentiable.
+        Of the same shape, above 0 but for raw values so low that float32 has no softplus of them, below -103.
+        Differentiable.
     """
     return tf.sqrt(tf.nn.softplus(raw))
 

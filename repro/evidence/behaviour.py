@@ -64,8 +64,8 @@ def version_of(paper: str, experiment: str, agent: str, configs_dir: pathlib.Pat
     Of an agent that a file elsewhere trains, which no behaviour names, it is the highest of the paper's.
     """
     known = load(paper, configs_dir)
-    is_own = records.is_elsewhere(experiment) and agent != random_player.AGENT
-    names = known if is_own else names_of(paper, experiment, agent, configs_dir)
+    is_elsewhere = records.is_elsewhere(experiment) and agent != random_player.AGENT
+    names = known if is_elsewhere else names_of(paper, experiment, agent, configs_dir)
     return max((known[name].version for name in names), default=FIRST)
 
 

@@ -70,7 +70,6 @@ def bootstrap_interval(
     claim: Claim,
     tasks: Sequence[Sequence[Records]],
     rng: np.random.Generator,
-    confidence: float = intervals.LEVEL,
     best: int | None = None,
     together: Sequence[bool] | None = None,
 ) -> statistics.Interval | None:
@@ -88,7 +87,6 @@ def bootstrap_interval(
         claim: of the row.
         tasks: for each task the runs of each agent, ours first.
         rng: for the resamples.
-        confidence: probability content in (0, 1).
         best: how many runs of each agent count; None for all.
         together: for each agent, whether its i-th run of each task is the same one, or of the same settings; None where
             none is. Of no matter for a count, whose tasks have intervals of their own.
@@ -112,8 +110,8 @@ def bootstrap_interval(
         weights = [_weights(*pair, best) for pair in zip(by_agent, counts)]
         numbers.append([claim.of_task([by_agent[i] for i in part])([weights[i] for i in part]) for part in parts])
     if claim.count is not None:
-        return _count_interval(claim, tasks, parts, numbers, confidence)
-    tail = _tail(tasks, confidence, together)
+        return _count_interval(claim, tasks, parts, numbers)
+    tail = _tail(tasks, intervals.LEVEL, together)
     resampled = claim.over_tasks(np.stack([of_all for (of_all,) in numbers]))
     low, high = map(statistics.rounded, np.quantile(resampled, [tail, 1 - tail]))
     return (low, high) if low < high else None
@@ -214,9 +212,9 @@ def can_be_ordered(by_agent: Sequence[Records], tasks: int, confidence: float = 
     return all(_can_order(ours, n, tasks, confidence) for n in others)
 
 
-def runs_to_order(tasks: int, confidence: float = intervals.LEVEL) -> int:
+def runs_to_order(tasks: int) -> int:
     """Returns the fewest runs of each of two agents by which `can_be_ordered` holds; arguments as there."""
-    return next(n for n in itertools.count(1) if _can_order(n, n, tasks, confidence))
+    return next(n for n in itertools.count(1) if _can_order(n, n, tasks, intervals.LEVEL))
 
 
 def _can_order(ours: int, others: int, tasks: int, confidence: float) -> bool:
@@ -242,18 +240,18 @@ def _count_interval(
     tasks: Sequence[Sequence[Records]],
     parts: Sequence[tuple[int, ...]],
     numbers: Sequence[Sequence[np.ndarray]],
-    confidence: float,
 ) -> statistics.Interval:
-    """The interval of a count from its resamples, [R]; open where a task has too few runs for any order.
+    """The interval of a count from its resamples, [R], at a level for all tasks together.
+
+    It is open where a task has too few runs for any order.
 
     Args:
         claim: with a `count`.
         tasks: as for `bootstrap_interval`.
         parts: the agents of each comparison.
         numbers: of each task those of each comparison.
-        confidence: of all tasks together.
     """
-    of_each = _of_each(len(tasks), confidence)
+    of_each = _of_each(len(tasks), intervals.LEVEL)
     of_part = _of_each(len(parts), of_each)
     ends = []
     for by_agent, of_parts in zip(tasks, numbers):

@@ -11,40 +11,34 @@ from repro.config import tasks as tasks_of
 from repro.evidence import published, run_measures, statistics
 from repro.evidence.published import PublishedRow
 
+MEMBERS: Mapping[str, tuple[str, ...]] = {
+    "sweep4": ("alien", "amidar", "assault", "asterix"),
+    "dmlab5": (
+        "rooms_watermaze",
+        "rooms_keys_doors_puzzle",
+        "lasertag_three_opponents_small",
+        "explore_goal_locations_small",
+        "seekavoid_arena_01",
+    ),
+    "acer_control": ("cartpole", "reacher3", "cheetah", "fish", "walker", "humanoid"),
+    "dm_control_humanoid": ("humanoid_stand", "humanoid_walk", "humanoid_run"),
+}
+"""The tasks of a set of which its experiments have others as well."""
 TASK_SETS = {
     "atari57": 57,
     "atari5": 5,
     "dmlab30": 30,
-    "dmlab5": 5,
     "mujoco_gym": 10,
-    "acer_control": 6,
     "dm_control_features": 28,
     "dm_control_pixels": 28,
-    "dm_control_humanoid": 3,
     "rwrl": 12,
-    "sweep4": 4,
     "games_retrace_above": 57,
     "games_retrace_below": 57,
+    **{name: len(tasks) for name, tasks in MEMBERS.items()},
 }
 """Names of sets of tasks, and how many tasks there are in each; any other name is that of a single task.
 
 A part of a set that the runs themselves choose, by `protocol["split_by"]`, has the size of the whole set."""
-
-MEMBERS: Mapping[str, frozenset[str]] = {
-    "sweep4": frozenset({"alien", "amidar", "assault", "asterix"}),
-    "dmlab5": frozenset(
-        {
-            "explore_goal_locations_small",
-            "lasertag_three_opponents_small",
-            "rooms_keys_doors_puzzle",
-            "rooms_watermaze",
-            "seekavoid_arena_01",
-        }
-    ),
-    "acer_control": frozenset({"cartpole", "reacher3", "cheetah", "fish", "walker", "humanoid"}),
-    "dm_control_humanoid": frozenset({"humanoid_stand", "humanoid_walk", "humanoid_run"}),
-}
-"""The tasks of a set of which its experiments have others as well."""
 OF_ATARI57 = ("atari57", "games_retrace_above", "games_retrace_below")
 """Sets of which the games with printed random and human scores are the members."""
 
@@ -203,7 +197,7 @@ def _tasks(printed: PublishedRow, runs: Runs) -> list[str]:
     if printed.task not in TASK_SETS:
         return [task for task in tasks if task == printed.task]
     known = frozenset(published.normaliser("atari57")) if printed.task in OF_ATARI57 else MEMBERS.get(printed.task)
-    members = frozenset(tasks) if known is None else known
+    members = tasks if known is None else known
     return [task for task in tasks if task in members]
 
 

@@ -10,7 +10,7 @@ STAND_INS = "stand-ins for "
 """Begins the part of a record's version of DeepMind Lab that says what is not the original's."""
 
 
-def judge(printed: PublishedRow, ours: Result, share: float | None, random: float) -> Finding | None:
+def judge(printed: PublishedRow, ours: Result, share: float | None, random: float | None) -> Finding | None:
     """Returns what our result says of a printed number; None without one.
 
     Args:
@@ -18,7 +18,7 @@ def judge(printed: PublishedRow, ours: Result, share: float | None, random: floa
         ours: our result for it.
         share: our budget over the published one; None where that is not printed.
         random: what a random player scores, for a margin that is a share of the distance to it, and since a printed
-            score that is not above it is reached without learning.
+            score that is not above it is reached without learning; None where nobody knows.
     """
     if printed.value is None:
         return None
@@ -27,7 +27,7 @@ def judge(printed: PublishedRow, ours: Result, share: float | None, random: floa
     return "undecided" if find_dissent(printed, ours, share, random) else _judge_alone(printed, ours, share, random)
 
 
-def find_dissent(printed: PublishedRow, ours: Result, share: float | None, random: float) -> tuple[str, ...]:
+def find_dissent(printed: PublishedRow, ours: Result, share: float | None, random: float | None) -> tuple[str, ...]:
     """Returns the alternatives that do not give the answer that our number gives by itself, if it gives one.
 
     Arguments as for `judge`.
@@ -44,7 +44,7 @@ def find_dissent(printed: PublishedRow, ours: Result, share: float | None, rando
     )
 
 
-def _judge_alone(printed: PublishedRow, ours: Result, share: float | None, random: float) -> Finding:
+def _judge_alone(printed: PublishedRow, ours: Result, share: float | None, random: float | None) -> Finding:
     """What our number says, whatever its alternatives do."""
     assert printed.value is not None
     found = _compare(printed, ours, random)
@@ -56,12 +56,13 @@ def _judge_alone(printed: PublishedRow, ours: Result, share: float | None, rando
         may_turn = "agrees" if stays_under else "contradicts"  # by more training, which raises a score
         if found == may_turn and too_early and _reached_by_training(printed):
             return "undecided"
-        if found == "agrees" and printed.statement is None and printed.better == "more" and printed.value <= random:
-            return "undecided"  # a score that random play reaches as well
+        is_score = printed.statement is None and printed.better == "more"
+        if found == "agrees" and is_score and (random is None or printed.value <= random):
+            return "undecided"  # a score that random play reaches as well, or may reach
     return found
 
 
-def _compare(printed: PublishedRow, ours: Result, random: float) -> Finding:
+def _compare(printed: PublishedRow, ours: Result, random: float | None) -> Finding:
     """What our number says of a printed one, by itself."""
     assert printed.value is not None
     value, interval = ours.fields["value"], ours.fields["interval"]

@@ -15,9 +15,8 @@ import scipy
 from scipy import special
 
 from repro.evidence import statistics
-from repro.evidence.statistics import Interval
+from repro.evidence.statistics import LEVEL, Interval
 
-LEVEL = 0.95
 TINY = 1e-12
 SHARE = "1 if "
 """Begins the unit of numbers that are 1 where something holds, or else 0, so that their mean is a share of cases."""
@@ -55,7 +54,7 @@ def mean_interval(scores: Sequence[float] | np.ndarray, confidence: float = LEVE
     return float(values.mean() - reach), float(values.mean() + reach)
 
 
-def best_interval(scores: Sequence[float], best: int, rng: np.random.Generator, confidence: float = LEVEL) -> Interval:
+def best_interval(scores: Sequence[float], best: int, rng: np.random.Generator) -> Interval:
     """Returns the interval of the mean of the best of many runs: from the lower of two beginnings to the higher end.
 
     One interval is a bootstrap that chooses the best of each resample, none of which surpasses the best of all; the
@@ -65,14 +64,13 @@ def best_interval(scores: Sequence[float], best: int, rng: np.random.Generator, 
         scores: of more runs than `best`.
         best: how many count.
         rng: for the resamples.
-        confidence: probability content in (0, 1).
     """
     runs = len(scores)
     counts = rng.multinomial(runs, np.full(runs, 1 / runs), size=statistics.RESAMPLES)
     means = statistics.best_weights(scores, counts, best) @ np.asarray(scores, np.float64)
-    tail = (1 - statistics.expanded_level(confidence, runs, runs - 1)) / 2
+    tail = (1 - statistics.expanded_level(LEVEL, runs, runs - 1)) / 2
     resampled = np.quantile(means, [tail, 1 - tail])
-    low, high = mean_interval(sorted(scores)[-best:], confidence) or resampled
+    low, high = mean_interval(sorted(scores)[-best:]) or resampled
     return statistics.rounded(min(low, resampled[0])), statistics.rounded(max(high, resampled[1]))
 
 
@@ -117,7 +115,7 @@ def improvement_interval(probability: float, ours: float, theirs: float, confide
     return float(low), float(high)
 
 
-def trend_interval(probability: float, *runs: int, confidence: float = LEVEL) -> Interval:
+def trend_interval(probability: float, *runs: int) -> Interval:
     """Returns the interval of `task_measures.trend` on one task, which always has a width.
 
     It is `improvement_interval` of two agents of n runs each, where n is such that the variance at even odds,
@@ -132,17 +130,16 @@ def trend_interval(probability: float, *runs: int, confidence: float = LEVEL) ->
     Args:
         probability: mean over pairs of agents of the share of pairs of runs, ties counted half.
         runs: n_i, numbers of runs of the agents in their order, two agents or more.
-        confidence: probability content in (0, 1).
     """
     agents = len(runs)
     of_agents = sum((agents - 1 - 2 * place) ** 2 / n for place, n in enumerate(runs))
     of_pairs = sum(1 / (n * m) for n, m in itertools.combinations(runs, 2))
     twelvefold = (of_agents + of_pairs) / math.comb(agents, 2) ** 2
     of_each = (1 + math.sqrt(1 + twelvefold)) / twelvefold
-    return improvement_interval(probability, of_each, of_each, confidence)
+    return improvement_interval(probability, of_each, of_each)
 
 
-def rank_correlation_interval(correlation: float, runs: int, confidence: float = LEVEL) -> Interval | None:
+def rank_correlation_interval(correlation: float, runs: int) -> Interval | None:
     """Returns the interval of Spearman's rank correlation (Fisher's z, with Bonett and Wright's variance of 2000).
 
         z +- z_q sqrt((1 + r^2 / 2) / (n - 3)),  z = artanh(r)
@@ -152,7 +149,6 @@ def rank_correlation_interval(correlation: float, runs: int, confidence: float =
     Args:
         correlation: r, of the runs.
         runs: n.
-        confidence: probability content in (0, 1).
 
     Returns:
         (low, high) in [-1, 1], `correlation` between them; None with fewer than `MIN_CORRELATED` runs.
@@ -161,11 +157,11 @@ def rank_correlation_interval(correlation: float, runs: int, confidence: float =
         return None
     max_correlation = 1 - 6 / (runs * (runs**2 - 1))
     z = math.atanh(min(max(correlation, -max_correlation), max_correlation))
-    reach = special.ndtri(0.5 + confidence / 2) * math.sqrt((1 + correlation**2 / 2) / (runs - 3))
+    reach = special.ndtri(0.5 + LEVEL / 2) * math.sqrt((1 + correlation**2 / 2) / (runs - 3))
     return min(math.tanh(z - reach), correlation), max(math.tanh(z + reach), correlation)
 
 
-def spread_interval(orders: float, ours: int, theirs: int, confidence: float = LEVEL) -> Interval:
+def spread_interval(orders: float, ours: int, theirs: int) -> Interval:
     """Returns the interval of the orders of magnitude between two stds over runs.
 
     It is that of Fisher's F for normal scores, with `SPREAD_SHARE` of the degrees of freedom n - 1: with all of them it
@@ -174,10 +170,9 @@ def spread_interval(orders: float, ours: int, theirs: int, confidence: float = L
     Args:
         orders: log10 of our std over theirs.
         ours, theirs: n, numbers of runs, 2 or more.
-        confidence: probability content in (0, 1).
     """
     freedom = SPREAD_SHARE * (ours - 1), SPREAD_SHARE * (theirs - 1)
-    low, high = (float(special.fdtri(*freedom, 0.5 + side * confidence / 2)) for side in (-1, 1))
+    low, high = (float(special.fdtri(*freedom, 0.5 + side * LEVEL / 2)) for side in (-1, 1))
     return orders - math.log10(high) / 2, orders - math.log10(low) / 2
 
 

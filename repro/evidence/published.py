@@ -105,11 +105,12 @@ class PublishedRow:
     cannot_run: str | None = None
     note: str | None = None
 
-    def tolerance(self, random: float = 0.0) -> tuple[float, float] | None:
+    def tolerance(self, random: float | None = 0.0) -> tuple[float, float] | None:
         """Returns the ends between which a number counts as the printed one, or None without margin or value.
 
         Args:
-            random: a random player's score, for a margin that is a share of the distance from it.
+            random: a random player's score, for a margin that is a share of the distance from it, which is not known
+                without one.
         """
         if self.margin is None or self.value is None:
             return None
@@ -117,8 +118,11 @@ class PublishedRow:
         if kind == "factor":
             ends = self.value / size, self.value * size
             return min(ends), max(ends)
-        reach = size * abs(self.value - random) if kind == "share" else size
-        return self.value - reach, self.value + reach
+        if kind == "share":
+            if random is None:
+                return None
+            size *= abs(self.value - random)
+        return self.value - size, self.value + size
 
 
 @dataclasses.dataclass(frozen=True)
@@ -340,7 +344,7 @@ def _check_rows(path: pathlib.Path, data: Mapping[str, Any]) -> None:
         if row["table"] not in data["tables"]:
             raise PublishedError(f"The published numbers {path} have no table {row['table']!r}, named by rows[{i}].")
         if (row["experiment"] is None) != (row["agent"] is None):
-            raise PublishedError(f"The published numbers {path} name an experiment without agent in rows[{i}].")
+            raise PublishedError(f"The published numbers {path} have only one of experiment and agent in rows[{i}].")
     for i, setting in enumerate(data.get("settings", [])):
         if setting["table"] not in data.get("setting_tables", {}):
             raise PublishedError(

@@ -162,7 +162,9 @@ def write_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> Non
             checksums.add(root, path)
         except (OSError, ValueError) as error:
             where = root / checksums.NAME
-            raise RecordError(f"The record {path} is written, but not its checksum in {where} ({reason(error)}).") from error
+            raise RecordError(
+                f"The record {path} is written, but not its checksum in {where} ({reason(error)})."
+            ) from error
 
 
 def _root(path: pathlib.Path, record: Mapping[str, Any]) -> pathlib.Path | None:

@@ -213,8 +213,12 @@ def printed_row(
     random = scores.get(printed.task, {}).get("random")
     if random is None and printed.claim is None:
         random = references.random_score(ours.used)
+    is_score = ours.learned and printed.measure == "evaluation" and printed.claim is None and printed.statistic is None
+    beside = random if is_score else 0.0
     notes = [ours.note]
-    if dissent := findings.find_dissent(printed, ours, share, random or 0.0):
+    if ours.fields and beside is None:
+        notes.append("no random player's record to compare with")
+    if dissent := findings.find_dissent(printed, ours, share, beside):
         notes.append(f"not answered the same {' or '.join(dissent)}")
     if not ours.fields and printed.cannot_run is not None:
         notes.append(f"needs {printed.cannot_run}")
@@ -238,7 +242,7 @@ def printed_row(
         random=random,
         human=scores.get(printed.task, {}).get("human"),
         share=share,
-        finding=findings.judge(printed, ours, share, random or 0.0),
+        finding=findings.judge(printed, ours, share, beside),
         shortfalls=shortfalls,
         trained=ours.learned,
         settings=tuple(f"{name} {ours_} for {theirs}" for name, (ours_, theirs) in differing.items()),

@@ -25,6 +25,8 @@ Scores: TypeAlias = Mapping[str, Sequence[float] | np.ndarray]
 """Task to the scores of its runs, one or more, all finite; the runs of a task need not be as many as another's."""
 
 Interval: TypeAlias = tuple[float, float]
+LEVEL = 0.95
+"""Probability content of an interval, where nothing else is asked for."""
 Statistic: TypeAlias = Callable[..., np.ndarray]
 """Function of one array [..., runs] for each task and `axis=-1`, as `scipy.stats.bootstrap` calls it."""
 
@@ -33,7 +35,7 @@ def stratified_interval(
     scores: Scores,
     statistic: Statistic,
     rng: np.random.Generator,
-    confidence: float = 0.95,
+    confidence: float = LEVEL,
     dependent: bool = False,
 ) -> Interval | None:
     """Bootstrap interval of an aggregate over tasks: runs are resampled within each task.
@@ -74,12 +76,11 @@ def stratified_interval(
     return (float(low), float(high)) if low < high else None
 
 
-def pointwise_interval(lines: np.ndarray, confidence: float = 0.95) -> np.ndarray:
-    """Student's interval of the mean at each point of a curve, each point on its own.
+def pointwise_interval(lines: np.ndarray) -> np.ndarray:
+    """Student's 95 % interval of the mean at each point of a curve, each point on its own.
 
     Args:
         lines: [runs, points], two runs or more, finite.
-        confidence: probability content in (0, 1), at each point.
 
     Returns:
         [points, 2], low and high.
@@ -87,7 +88,7 @@ def pointwise_interval(lines: np.ndarray, confidence: float = 0.95) -> np.ndarra
     runs = len(lines)
     if runs < 2 or not np.isfinite(lines).all():
         raise ValueError(f"pointwise_interval: needs two finite runs or more, got shape {lines.shape}")
-    return lines.mean(axis=0)[:, None] + np.outer(mean_reach(lines, confidence), [-1.0, 1.0])
+    return lines.mean(axis=0)[:, None] + np.outer(mean_reach(lines, LEVEL), [-1.0, 1.0])
 
 
 def mean_reach(samples: np.ndarray, confidence: float) -> np.ndarray:

@@ -44,7 +44,7 @@ class Curve:
         band: [M, 2], low and high at each point: the 95 % interval of that mean, or the lowest and the highest of fewer
             than `statistics.MIN_BOOTSTRAP_RUNS` seeds, or percentiles over seeds where there are windows; empty with
             one seed.
-        window: length of the windows in frames; None without.
+        window: length of the windows in the unit of the budget; None without.
         end: last frames or seconds of its runs.
         published, published_label: the printed number and its text, None without one.
         random: the random policy's score, or None.

@@ -87,7 +87,7 @@ def summary(rows: Sequence[Row]) -> str:
 
 def duration(seconds: float) -> str:
     """Returns a time as `2 h 05 min`, `12 min` or `45 s`."""
-    if seconds < 60:
+    if round(seconds) < 60:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes} min"

@@ -107,7 +107,7 @@ def amount(count: int | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share as a percentage, two digits below 10 %; 100 % only when it is reached; a dash for None."""
+    """A share as a percentage, two digits below 10 %; a dash for None. 100 % from 99.95 % on: runs end at a batch."""
     if share is None:
         return "-"
     value = 100 * share

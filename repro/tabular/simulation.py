@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 from repro.tabular.mdps import FiniteMDP, mix
-from repro.tabular.operators import IMPORTANCE, TRACES, UNCORRECTED, Method, operator, trace_coefficients
+from repro.tabular.operators import IMPORTANCE, TRACES, UNCORRECTED, Method, operator, ratio, trace_coefficients
 
 
 class Trajectories(NamedTuple):
@@ -100,7 +100,7 @@ def sampled_targets(
     discounts = mdp.discount ** np.arange(length + 1)
     rewards = discounts[:-1, None] * mdp.rewards.ravel()[pairs]
     surprises = rewards - discounts[:-1, None] * q.ravel()[pairs]
-    ratios = np.divide(pi, mu, out=np.zeros_like(pi), where=mu > 0)
+    ratios = ratio(pi, mu)
 
     def bootstraps(target: np.ndarray) -> np.ndarray:
         return discounts[1:, None] * np.einsum("xa,xa->x", target, q)[states[1:]]  # [T, N]

@@ -4,7 +4,7 @@ import copy
 import json
 
 from repro.evidence import published, records, rows
-from tests.evidence.synthetic_records import make_groups, make_record, store
+from tests.evidence.synthetic_records import make_groups, make_record, random_records, store
 
 
 def make_row(*made, task="pong"):
@@ -29,8 +29,12 @@ PRINTED = {
 }
 
 
-def make_table(tmp_path, made, *changed, settings=(), references=None):
-    """The rows of printed numbers, each with some fields changed, that these records give."""
+RANDOM = -20.7
+"""What the random player scores in its record on Pong."""
+
+
+def make_table(tmp_path, made, *changed, settings=(), references=None, random=True):
+    """The rows of printed numbers, each with some fields changed, that these records and a random player's give."""
     table = {"title": "t", "source": "s", "confidence": "c", "unit": "game score", "protocol": {}}
     data = {"paper": "impala", "title": "T", "citation": "C", "tables": {"1": table}}
     data["rows"] = [PRINTED | {"column": f"c{i}"} | change for i, change in enumerate(changed)]
@@ -42,11 +46,12 @@ def make_table(tmp_path, made, *changed, settings=(), references=None):
         published.normaliser.cache_clear()
     (tmp_path / "impala.json").write_text(json.dumps(data))
     published.load.cache_clear()
-    return rows.make_rows(make_groups(made), published_dir=tmp_path)[: len(changed)]
+    player = random_records(final=RANDOM) if random else []
+    return rows.make_rows(make_groups([*made, *player]), published_dir=tmp_path)[: len(changed)]
 
 
-def make_one(tmp_path, made, settings=(), references=None, **change):
-    return make_table(tmp_path, made, change, settings=settings, references=references)[0]
+def make_one(tmp_path, made, settings=(), references=None, random=True, **change):
+    return make_table(tmp_path, made, change, settings=settings, references=references, random=random)[0]
 
 
 def full_runs(count, final=15.0, **changes):

@@ -161,7 +161,10 @@ def test_margins_are_around_the_printed_number(tmp_path):
     assert make_one(tmp_path, made, value=16.0, better="equal").finding == "undecided"
     assert make_one(tmp_path, made, value=16.0, margin=["absolute", 3], **margin).verdict == "reproduced"
     assert make_one(tmp_path, made, value=16.0, margin=["absolute", 0.1], **margin).finding == "contradicts"
-    assert make_one(tmp_path, made, value=17.5, margin=["share", 0.1], **margin).finding == "contradicts"
+    alone = make_one(tmp_path, made, random=False, value=15.0, margin=["share", 0.1], **margin)
+    assert (alone.finding, alone.note) == ("undecided", "no random player's record to compare with")
+    assert make_one(tmp_path, made, value=17.5, margin=["share", 0.1], **margin).verdict == "reproduced"
+    assert make_one(tmp_path, made, value=20.0, margin=["share", 0.1], **margin).finding == "contradicts"
     of_pong = {"normaliser": "n"} | margin
     random = {"pong": {"random": -20.7, "human": 14.6}}
     found = make_one(tmp_path, made, references=random, value=17.5, margin=["share", 0.1], **of_pong)
@@ -230,6 +233,7 @@ def test_an_agent_of_a_population_needs_one_of_its_size(sizes, missing):
 
 @pytest.mark.parametrize(("value", "random", "finding"), [(10.0, 9.0, "agrees"), (10.0, 10.0, "undecided")])
 def test_a_printed_score_that_random_play_reaches_is_met_by_no_learning(tmp_path, value, random, finding):
+    assert make_one(tmp_path, full_runs(5, final=21.0), random=False, value=value).finding == "undecided"
     (tmp_path / "normalisers").mkdir()
     (tmp_path / "normalisers/n.json").write_text(json.dumps({"tasks": {"pong": {"random": random, "human": 30.0}}}))
     published.normaliser.cache_clear()

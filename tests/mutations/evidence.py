@@ -212,15 +212,15 @@ VARIANTS = [
     Variant(
         "margin: tolerance on the wrong side",
         PUBLISHED,
-        "return self.value - reach, self.value + reach",
-        "return self.value + reach, self.value - reach",
+        "return self.value - size, self.value + size",
+        "return self.value + size, self.value - size",
         f"{TEST_VERDICTS}::test_the_tolerance_is_the_margin_around_the_number",
     ),
     Variant(
         "margin: a share of the number itself",
         PUBLISHED,
-        "size * abs(self.value - random)",
-        "size * abs(self.value)",
+        "size *= abs(self.value - random)",
+        "size *= abs(self.value)",
         f"{TEST_VERDICTS}::test_the_tolerance_is_the_margin_around_the_number",
     ),
     Variant(
@@ -296,15 +296,15 @@ VARIANTS = [
     Variant(
         "best of many: a tail of the bootstrap at either end is that of both",
         INTERVALS,
-        "tail = (1 - statistics.expanded_level(confidence, runs, runs - 1)) / 2",
-        "tail = 1 - statistics.expanded_level(confidence, runs, runs - 1)",
+        "tail = (1 - statistics.expanded_level(LEVEL, runs, runs - 1)) / 2",
+        "tail = 1 - statistics.expanded_level(LEVEL, runs, runs - 1)",
         f"{TEST_INTERVALS}::test_the_interval_of_the_best_is_the_wider_one_at_either_end",
     ),
     Variant(
         "best of many: Student's interval of the worst",
         INTERVALS,
-        "mean_interval(sorted(scores)[-best:], confidence)",
-        "mean_interval(sorted(scores)[:best], confidence)",
+        "mean_interval(sorted(scores)[-best:])",
+        "mean_interval(sorted(scores)[:best])",
         f"{TEST_INTERVALS}::test_the_interval_of_the_best_is_the_wider_one_at_either_end",
     ),
     Variant(

@@ -191,8 +191,8 @@ VARIANTS = [
     Variant(
         "claim: counts at the level of a single task",
         CLAIM_INTERVALS,
-        "of_each = _of_each(len(tasks), confidence)",
-        "of_each = confidence",
+        "of_each = _of_each(len(tasks), intervals.LEVEL)",
+        "of_each = intervals.LEVEL",
         f"{TEST_CLAIM_INTERVALS}::test_a_task_of_agents_that_are_alike_is_seldom_won_or_lost_by_chance",
         slow=True,
     ),
@@ -263,8 +263,8 @@ VARIANTS = [
     Variant(
         "rows: a printed score at the level of random play is met without learning",
         FINDINGS,
-        "printed.value <= random:",
-        "printed.value < random - 1e9:",
+        "printed.value <= random)",
+        "printed.value < random - 1e9)",
         f"{TEST_FINDINGS}::test_a_printed_score_that_random_play_reaches_is_met_by_no_learning",
     ),
     Variant(
@@ -592,8 +592,8 @@ VARIANTS = [
     Variant(
         "row: one exact run makes the mean exact",
         RESULTS,
-        'measure == "evaluation" and all(record["evaluation"].get("exact"',
-        'measure == "evaluation" and any(record["evaluation"].get("exact"',
+        'of_evaluations and all(record["evaluation"].get("exact"',
+        'of_evaluations and any(record["evaluation"].get("exact"',
         f"{TEST_RESULTS}::test_all_runs_behind_an_exact_row_are_exact",
     ),
     Variant(
@@ -620,7 +620,7 @@ VARIANTS = [
     Variant(
         "row: a margin from zero, not from random play",
         ROWS,
-        "judge(printed, ours, share, random or 0.0)",
+        "judge(printed, ours, share, beside)",
         "judge(printed, ours, share, 0.0)",
         f"{TEST_FINDINGS}::test_margins_are_around_the_printed_number",
     ),
@@ -648,8 +648,8 @@ VARIANTS = [
     Variant(
         "row: a single seed is taken for several",
         RESULTS,
-        "intervals.mean_interval(values)\n    elif",
-        "intervals.mean_interval(games)\n    elif",
+        "intervals.mean_interval(values)\n    no_interval",
+        "intervals.mean_interval(games)\n    no_interval",
         f"{TEST_RESULTS}::test_the_interval_of_one_seed_is_over_its_games_and_that_of_more_over_the_seeds",
     ),
     Variant(
@@ -825,8 +825,29 @@ VARIANTS = [
     Variant(
         "results: the interval of a record goes before that over seeds",
         RESULTS,
-        'if not several and measure == "evaluation" and "interval" in',
-        'if measure == "evaluation" and "interval" in',
+        "of_evaluations and (not several or _has_cases(records)):",
+        "of_evaluations:",
         f"{TEST_RESULTS}::test_the_interval_of_a_record_goes_before_that_of_its_returns",
+    ),
+    Variant(
+        "results: a second seed of a study takes its interval away",
+        RESULTS,
+        "(not several or _has_cases(records)):",
+        "not several:",
+        f"{TEST_RESULTS}::test_a_second_seed_of_a_study_takes_no_interval_away",
+    ),
+    Variant(
+        "claim: the comparison with the lowest number decides, whatever it says",
+        CLAIMS,
+        "(verdicts.strength(_find(printed, result)), _support(printed, result))",
+        "_support(printed, result)",
+        f"{TEST_COMPARISONS}::test_a_comparison_that_is_open_counts_before_one_that_agrees_with_a_lower_number",
+    ),
+    Variant(
+        "claim: budget and scale of the comparison that decides alone",
+        RESULTS,
+        'min((record["scale"] for record in used), key=SCALES.index),\n    }\n    shortfalls, notes',
+        'found.runs[0][0]["scale"],\n    }\n    shortfalls, notes',
+        f"{TEST_COMPARISONS}::test_budget_and_scale_are_the_least_of_all_comparisons",
     ),
 ]

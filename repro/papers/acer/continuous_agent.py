@@ -7,6 +7,7 @@ from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import StepType, Trajectory
 from tf_agents.trajectories import time_step as ts
 
+from repro.config import check_choice
 from repro.networks.gaussian_actor_critic import GaussianActorCritic, policy_mean
 from repro.networks.gaussian_policy import GaussianPolicy
 from repro.ops.layout import time_major
@@ -70,8 +71,7 @@ class ContinuousAgent(AveragingAgent):
         if method not in METHODS:
             raise ValueError(f"ContinuousAgent: method {method!r} is none of {', '.join(METHODS)}.")
         for name, choices in (("traces", TRACES), ("policy_target", POLICY_TARGETS)):
-            if (value := getattr(loss_settings, name)) not in choices:
-                raise ValueError(f"loss.{name}={value!r}: choose {', '.join(choices)}.")
+            check_choice(f"loss.{name}", getattr(loss_settings, name), choices)
         if bool(network.advantage_weights) != (method == "acer"):
             raise ValueError(
                 f"ContinuousAgent: {method} and a network with {len(network.advantage_weights)} arrays of A."

@@ -10,6 +10,7 @@ from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import StepType, Trajectory
 from tf_agents.trajectories import time_step as ts
 
+from repro.config import check_choice
 from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy
 from repro.networks.q_network import QNetwork
 from repro.networks.recurrent_q import RecurrentQ
@@ -70,7 +71,7 @@ class CtraceAgent(tf_agent.TFAgent):
         train_step_counter: int64 variable, incremented at each update.
 
     Raises:
-        ValueError: unknown `time_reduction`.
+        ValueError: unknown `time_reduction` or method.
     """
 
     def __init__(
@@ -85,10 +86,8 @@ class CtraceAgent(tf_agent.TFAgent):
         evaluation_epsilon: float,
         train_step_counter: tf.Variable,
     ) -> None:
-        if optimization.time_reduction not in TIME_REDUCTIONS:
-            raise ValueError(
-                f"loss.time_reduction={optimization.time_reduction!r}: choose {' or '.join(TIME_REDUCTIONS)}."
-            )
+        check_choice("loss.time_reduction", optimization.time_reduction, TIME_REDUCTIONS)
+        check_choice("loss.target", loss_settings.method, targets.METHODS)
         self._network = network
         self._target_network = target_network
         self._optimization = optimization

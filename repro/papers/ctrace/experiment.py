@@ -188,6 +188,7 @@ class SequenceExperiment(ActorExperiment):
         strategy = devices.make_strategy()
         with strategy.scope():
             agent = self.make_agent(environment, make_run_seeds(seed, self.num_actors).weights)
+        devices.check_batch_size(config.learner.batch_size, strategy)
         environment.close()
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
         episodes, watched = EpisodeLog(), supervision(config, run.actors, warn)

@@ -14,7 +14,7 @@ class SequenceLossSettings(NamedTuple):
     """What the loss needs besides data.
 
     Attributes:
-        method: `double_dqn`, `n_step`, `retrace` or `c_trace`.
+        method: one of `targets.METHODS`.
         n: steps of `n_step`, at least 1; other methods do not read it.
         discount: gamma in [0, 1).
         clip_error: bound of the gradient with respect to a TD error, above 0: 1 for DQN (Mnih et al., 2015), infinity

@@ -21,6 +21,8 @@ from repro.papers.ctrace import alpha_update
 
 Scalar: TypeAlias = float | tf.Tensor
 
+METHODS = ("double_dqn", "n_step", "retrace", "c_trace")
+
 
 class Sequences(NamedTuple):
     """T steps of B sequences; what ends in `_t` belongs to x_{s+1}, as everywhere in `repro.ops.q_targets`.
@@ -109,7 +111,7 @@ def compute_target(
     """The target of one of the four methods.
 
     Args:
-        method: `double_dqn`, `n_step`, `retrace` or `c_trace`.
+        method: one of `METHODS`.
         sequences, gamma: as for `n_step`.
         n: read by `n_step` alone.
         alpha: read by `c_trace` alone.
@@ -126,7 +128,7 @@ def compute_target(
         return alpha_retrace(sequences, gamma, 1.0, trace_lambda)
     if method == "c_trace":
         return alpha_retrace(sequences, gamma, alpha, trace_lambda)
-    raise ValueError(f"Unknown method {method!r}: choose one of double_dqn, n_step, retrace, c_trace.")
+    raise ValueError(f"Unknown method {method!r}: choose one of {', '.join(METHODS)}.")
 
 
 def greedy(q: tf.Tensor) -> tf.Tensor:

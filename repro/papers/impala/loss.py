@@ -63,7 +63,8 @@ def impala_loss(
                   + baseline_cost * 1/2 (v_s - V(x_s))^2                       baseline (1/2: `half_baseline`)
                   - entropy_cost * H(pi(.|x_s))                                entropy bonus
 
-    with v_s the V-trace target of Eq. (1), or the target of another correction of Table 2.
+    with v_s the V-trace target of Eq. (1), or the target of another correction of Table 2. Its extras, [T, B], are
+    `entropy`, `rho_clipped`, `targets` and `values`, of boundary rows too, which are no transitions.
 
     Args:
         target_logits: pi's logits, float32 [T, B, A]; receive the policy and entropy gradients.

@@ -101,12 +101,16 @@ def read_settings(config: ml_collections.ConfigDict) -> PopulationSettings:
     Raises:
         ValueError: a value is impossible; the message names its field.
     """
+    given, needed = set(config.population), set(PopulationSettings._fields)
+    if odd := sorted(given ^ needed):
+        lacks = [f"population.{name} is {'missing' if name in needed else 'no field'}" for name in odd]
+        raise ValueError(f"{', '.join(lacks)}: the section has {', '.join(PopulationSettings._fields)}.")
     settings = PopulationSettings(**config.population)
     if settings.evolves and settings.size < 2:
         raise ValueError(f"population.size={settings.size}: evolution needs two members or more.")
-    for name, least in (("size", 1), ("burn_in", 0), ("interval", 1), ("episodes", 1)):
-        if getattr(settings, name) < least:
-            raise ValueError(f"population.{name}={getattr(settings, name)} must be {least} or more.")
+    for name, lowest in (("size", 1), ("burn_in", 0), ("interval", 1), ("episodes", 1)):
+        if getattr(settings, name) < lowest:
+            raise ValueError(f"population.{name}={getattr(settings, name)} must be {lowest} or more.")
     if not 0 <= settings.probability <= 1:
         raise ValueError(f"population.probability={settings.probability} is no probability.")
     if settings.factor < 1:

@@ -12,6 +12,9 @@ import tensorflow as tf
 
 from repro.ops import shapes
 
+FORMS = ("none", "quadratic", "gaussian")
+"""Of f: Q := V (Section 2), Eq. 18 and Eq. 20."""
+
 
 def num_coefficients(form: str, num_actions: int) -> int:
     """Outputs that the network has besides V, mean and covariance; num_actions is A.

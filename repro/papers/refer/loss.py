@@ -12,7 +12,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from repro.distributions import gaussian
-from repro.ops import shapes
+from repro.ops import ranges, shapes
 from repro.papers.refer import refer_rules
 from repro.papers.refer.advantages import LowerTriangular, advantage
 from repro.papers.refer.refer_rules import Scalar
@@ -59,7 +59,7 @@ class VRacerLoss(NamedTuple):
     policy, value, advantage: Eqs. (5), (9), (23) before the rules.
     rho: ratios, to be stored.
     action_advantage: A(s_k, a_k), to be stored; 0 where none is fitted.
-    extras: kl, near, penalty, td_error (V - V_tbc, that of Eq. 9).
+    extras: kl, near, td_error (V - V_tbc, that of Eq. 9).
     """
 
     total: tf.Tensor
@@ -77,7 +77,7 @@ class DdpgLoss(NamedTuple):
     policy: loss of the policy network, under both rules.
     critic: loss of the value network, under Rule 1 alone.
     rho: ratios, to be stored.
-    extras: kl, near, penalty, td_error.
+    extras: kl, near, td_error.
     """
 
     policy: tf.Tensor
@@ -91,7 +91,7 @@ class NafLoss(NamedTuple):
 
     total: under both rules, to be minimised.
     rho: ratios, to be stored.
-    extras: kl, near, penalty, td_error.
+    extras: kl, near, td_error.
     """
 
     total: tf.Tensor
@@ -151,8 +151,7 @@ def value_target(
     """
     tensors = {"v": v, "rho": rho, "action_advantage": action_advantage, "q_ret": q_ret, "v_tbc": v_tbc}
     v, rho, action_advantage, q_ret, v_tbc = _alike("value_target", **tensors)
-    if kind not in VALUE_TARGETS:
-        raise ValueError(f"value_target: kind must be one of {', '.join(VALUE_TARGETS)}, got {kind!r}")
+    ranges.assert_one_of("value_target", VALUE_TARGETS, kind=kind)
     if kind == "stored":
         return tf.stop_gradient(v_tbc)
     return tf.stop_gradient(v + tf.minimum(rho, 1.0) * (q_ret - v - action_advantage))
@@ -211,8 +210,8 @@ def vracer_loss(
     target = value_target(v, rho, action_advantage, q_ret, v_tbc, variant.value_target)
     value = value_loss(v, target)
     fitted = advantage_loss(action_advantage, weight, v, q_ret) if variant.form != "none" else tf.zeros_like(v)
-    total, _, penalty, near = refer_rules.refer_loss(policy + value + fitted, kl, rho, beta, c_max, variant.rule)
-    extras = {"kl": kl, "near": near, "penalty": penalty, "td_error": v - target}
+    total, _, _, near = refer_rules.refer_loss(policy + value + fitted, kl, rho, beta, c_max, variant.rule)
+    extras = {"kl": kl, "near": near, "td_error": v - target}
     return VRacerLoss(total, policy, value, fitted, rho, action_advantage, extras)
 
 
@@ -254,8 +253,8 @@ def ddpg_loss(
     rho, kl = _rho_and_kl(action, policies)
     td_error = q - one_step_target("ddpg_loss", r, discount, target_q_next)
     critic = refer_rules.rule_1(0.5 * tf.square(td_error), rho, c_max, rule)
-    policy, _, penalty, near = refer_rules.refer_loss(-q_of_mean, kl, rho, beta, c_max, rule)
-    return DdpgLoss(policy, critic, rho, {"kl": kl, "near": near, "penalty": penalty, "td_error": td_error})
+    policy, _, _, near = refer_rules.refer_loss(-q_of_mean, kl, rho, beta, c_max, rule)
+    return DdpgLoss(policy, critic, rho, {"kl": kl, "near": near, "td_error": td_error})
 
 
 def naf_q(v: tf.Tensor, entries: tf.Tensor, action: tf.Tensor, mean: tf.Tensor) -> tf.Tensor:
@@ -314,8 +313,8 @@ def naf_loss(
     """
     rho, kl = _rho_and_kl(action, policies)
     td_error = q - one_step_target("naf_loss", r, discount, target_v_next)
-    total, _, penalty, near = refer_rules.refer_loss(0.5 * tf.square(td_error), kl, rho, beta, c_max, rule)
-    return NafLoss(total, rho, {"kl": kl, "near": near, "penalty": penalty, "td_error": td_error})
+    total, _, _, near = refer_rules.refer_loss(0.5 * tf.square(td_error), kl, rho, beta, c_max, rule)
+    return NafLoss(total, rho, {"kl": kl, "near": near, "td_error": td_error})
 
 
 def one_step_target(operator: str, r: tf.Tensor, discount: tf.Tensor, next_value: tf.Tensor) -> tf.Tensor:

@@ -127,9 +127,9 @@ class PpoTrainer(ControlTrainer):
                 step = self._step()
                 action[t], mean[t], next_state[t] = step.action[0], step.info, self._rollout.observation[0]
                 reward[t], terminated[t], last[t] = step.reward[0], step.terminated[0], bool(step.episodes)
-                if last[t]:
-                    self._begin_episode()
                 t += 1
+                if last[t - 1]:
+                    self._begin_episode()
             except EnvironmentReplacedError:
                 last[max(0, t - 1) : t] = True
         return RolloutBatch(state, next_state, action, mean, agent.std, reward, last, terminated)

@@ -181,8 +181,7 @@ def refer_loss(
 
 def _find_rule(function: str, rule: str) -> tuple[bool, bool]:
     """Which of the two rules a variant follows."""
-    if rule not in RULES:
-        raise ValueError(f"{function}: rule must be one of {', '.join(RULES)}, got {rule!r}")
+    ranges.assert_one_of(function, RULES, rule=rule)
     return RULES[rule]
 
 

@@ -129,8 +129,13 @@ def test_alpha_follows_the_mean_whatever_the_reduction_of_the_loss():
 
 
 def test_an_unknown_reduction_is_an_error():
-    with pytest.raises(ValueError, match="loss.time_reduction='max': choose mean or sum"):
+    with pytest.raises(ValueError, match="loss.time_reduction='max': choose mean, sum"):
         small.make_agent(time_reduction="max")
+
+
+def test_an_unknown_target_is_an_error_before_anything_is_played():
+    with pytest.raises(ValueError, match="loss.target='ctrace': choose double_dqn, n_step, retrace, c_trace."):
+        small.make_agent("ctrace")
 
 
 def test_target_network_is_copied_every_period():

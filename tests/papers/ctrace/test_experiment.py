@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from types import SimpleNamespace
+
 import pytest
 
 from paper_configs.ctrace import gymnasium
@@ -10,7 +13,7 @@ from repro.config import resolve
 from repro.papers import find_experiment
 from repro.papers.ctrace import experiment as experiment_module
 from repro.replay.sequence_memory import SequenceMemory
-from repro.training import actor_experiment
+from repro.training import actor_experiment, devices
 from repro.training.run_directory import RunDirectory
 
 
@@ -46,6 +49,13 @@ def test_a_replay_that_the_system_does_not_grant_is_refused(tmp_path, monkeypatc
     monkeypatch.setattr(experiment_module, "SequenceMemory", type("Refused", (SequenceMemory,), {"__init__": refuse}))
     with pytest.raises(ValueError, match=rf"replay\.{field}=(\d+): the system does not set aside .* choose at most"):
         build(tmp_path, agent)
+
+
+def test_a_batch_that_replicas_cannot_share_is_refused(tmp_path, monkeypatch):
+    strategy = SimpleNamespace(scope=contextlib.nullcontext, num_replicas_in_sync=3)
+    monkeypatch.setattr(devices, "make_strategy", lambda: strategy)
+    with pytest.raises(ValueError, match=r"learner\.batch_size=8 cannot be shared by 3 GPUs"):
+        build(tmp_path, "retrace")
 
 
 def test_only_the_environments_of_actors_stay_open(tmp_path, monkeypatch):

@@ -90,6 +90,14 @@ def test_an_impossible_value_names_its_field(field, value, sentence):
         read_settings(config)
 
 
+def test_a_field_too_few_or_too_many_is_named():
+    config = atari_population.get_config("paper")
+    del config.population.threshold
+    config.population.limit = 1
+    with pytest.raises(ValueError, match="^population.limit is no field, population.threshold is missing: the section"):
+        read_settings(config)
+
+
 def test_first_values_are_log_uniform_or_of_a_list():
     """Half of the log-uniform values lie below the geometric mean; a list's values are as frequent as each other."""
     rng = np.random.default_rng(0)

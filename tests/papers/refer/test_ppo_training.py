@@ -9,6 +9,7 @@ from tf_agents.trajectories import time_step as ts
 from paper_configs.refer import figure_1_ddpg, figure_4_vracer
 from repro.papers import find_experiment
 from repro.papers.refer import ppo_loss
+from repro.papers.refer.control_trainer import EnvironmentReplacedError
 from repro.training.learner import NonFiniteLossError
 
 
@@ -226,3 +227,21 @@ def test_a_trained_policy_takes_the_mean_action(tmp_path):
     action = policy.action(ts.restart(observation, batch_size=1), (), np.array([5, 0], np.int32)).action
     np.testing.assert_allclose(action[0], training._agent.act(observation[0]), rtol=1e-4, atol=1e-6)
     environment.close()
+
+
+def test_a_step_that_ended_an_episode_is_kept_where_the_next_one_fails_to_begin(tmp_path, monkeypatch):
+    training = _build(tmp_path)
+    begin, ended = training._begin_episode, []
+
+    def fail_once():
+        ended.append(True)
+        if len(ended) == 1:
+            training._begin_with(training._environment)
+            raise EnvironmentReplacedError
+        return begin()
+
+    monkeypatch.setattr(training, "_begin_episode", fail_once)
+    played = training._play(120)
+    training.close()
+    assert len(ended) > 2
+    assert played.terminated.sum() == played.last.sum() == len(ended)  # a pole that falls ends each of them

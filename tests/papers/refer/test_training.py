@@ -1,5 +1,6 @@
 """The loop: it learns, repeats and resumes to the bit, and keeps the paper's books, with overlap as without."""
 
+import re
 import threading
 import time
 
@@ -315,6 +316,25 @@ def test_gradient_steps_that_fail_leave_no_environment_that_is_stepped(tmp_path,
 def test_an_unknown_schedule_is_one_sentence(tmp_path):
     with pytest.raises(ValueError, match="runtime.schedule='async': choose serial or overlap"):
         build(tmp_path, schedule="async")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "chosen"),
+    [
+        ("learner.method", "sac", "vracer, recurrent_vracer, ddpg, naf."),
+        ("refer.rule", "refer1", "refer, refer_1, refer_2, none."),
+        ("refer.value_target", "old", "current, stored."),
+        ("refer.max_log_ratio", 28.0, "a number above 0, at most 27."),
+        ("refer.max_log_ratio", 0.0, "a number above 0, at most 27."),
+        ("network.advantage", "cubic", "none, quadratic, gaussian."),
+    ],
+)
+def test_a_choice_that_there_is_not_is_one_sentence_before_anything_is_played(tmp_path, field, value, chosen):
+    config = small_config()
+    section, name = field.split(".")
+    config[section][name] = value
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{field}={value!r}: choose {chosen}')}$"):
+        find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
 
 
 def _raise_error(environment, actions):

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.policies import tf_policy
 
+from repro.config import check_choice
 from repro.environments.batched import BatchedEnvironment
 from repro.networks.actor_critic import ActorCritic
 from repro.networks.actor_critic_policy import ActorCriticPolicy
@@ -59,8 +60,7 @@ class DiscreteExperiment(OnPolicyExperiment):
 
     def make_agent(self, environment: BatchedEnvironment, seed: int) -> ImpalaAgent:
         config = self.config
-        if config.loss.correction not in CORRECTIONS:
-            raise ValueError(f"loss.correction={config.loss.correction!r}: choose {', '.join(CORRECTIONS)}.")
+        check_choice("loss.correction", config.loss.correction, CORRECTIONS)
         return ImpalaAgent(
             environment.time_step_spec,
             environment.action_spec,

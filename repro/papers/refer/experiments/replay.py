@@ -8,16 +8,18 @@ import ml_collections
 import numpy as np
 from tf_agents.policies import tf_policy
 
-from repro.config import check_schedule
+from repro.config import check_choice, check_schedule
 from repro.environments.batched import VectorEnvironment
+from repro.papers.refer.advantages import FORMS
 from repro.papers.refer.ddpg import Ddpg, DdpgSettings
 from repro.papers.refer.experiment import ControlExperiment
 from repro.papers.refer.fused import FusedAgent
 from repro.papers.refer.gaussian_policy import MeanActionPolicy, WindowPolicy
-from repro.papers.refer.loss import Variant
+from repro.papers.refer.loss import VALUE_TARGETS, Variant
 from repro.papers.refer.naf import Naf, NafSettings
 from repro.papers.refer.prioritised import Prioritised
 from repro.papers.refer.recurrent_vracer import RecurrentVRacer
+from repro.papers.refer.refer_rules import LARGEST_LOG_RATIO, RULES
 from repro.papers.refer.training import ReferSettings, ReferTrainer
 from repro.papers.refer.vracer import VRacer, VRacerSettings
 from repro.replay.refer import ReferMemory
@@ -36,9 +38,11 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
         """Returns the agent with newly initialised weights.
 
         Raises:
-            ValueError: unknown `learner.method` or `runtime.compile`.
+            ValueError: a method, a rule or another choice of the configuration that there is not.
         """
         config, method = self.config, self.config.learner.method
+        check_choice("learner.method", method, METHODS)
+        check_choice("refer.rule", config.refer.rule, RULES)
         sizes = environment.state_size, environment.num_actions
         steps_per_call, use_xla = config.learner.steps_per_call, self.use_xla
         if method == "ddpg":
@@ -47,13 +51,17 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
             return Naf(*sizes, self._naf_settings(), rng, steps_per_call, use_xla)
         if method == "vracer":
             return VRacer(*sizes, self._vracer_settings(config.network.units), rng, steps_per_call, use_xla)
-        if method == "recurrent_vracer":
-            settings = self._vracer_settings(config.network.lstm_units)
-            return RecurrentVRacer(*sizes, settings, rng, steps_per_call, use_xla, config.network.window)
-        raise ValueError(f"learner.method={method!r}: choose {', '.join(METHODS)}.")
+        settings = self._vracer_settings(config.network.lstm_units)
+        return RecurrentVRacer(*sizes, settings, rng, steps_per_call, use_xla, config.network.window)
 
     def _vracer_settings(self, units: tuple[int, ...]) -> VRacerSettings:
         network, refer = self.config.network, self.config.refer
+        check_choice("refer.value_target", refer.value_target, VALUE_TARGETS)
+        check_choice("network.advantage", network.advantage, FORMS)
+        if not 0 < refer.max_log_ratio <= LARGEST_LOG_RATIO:
+            raise ValueError(
+                f"refer.max_log_ratio={refer.max_log_ratio}: choose a number above 0, at most {LARGEST_LOG_RATIO:g}."
+            )
         return VRacerSettings(
             units=tuple(units),
             hidden_scale=network.hidden_scale,
