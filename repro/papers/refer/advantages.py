@@ -13,7 +13,7 @@ import tensorflow as tf
 from repro.ops import shapes
 
 FORMS = ("none", "quadratic", "gaussian")
-"""Of f: Q := V (Section 2), Eq. 18 and Eq. 20."""
+"""Forms of f: Q := V (Section 2), Eq. 18 and Eq. 20."""
 
 
 def num_coefficients(form: str, num_actions: int) -> int:
