@@ -73,8 +73,9 @@ VARIANTS = [
     Variant(
         "cluster: an actor ends where its report of steps breaks off",
         REMOTE,
-        "self._insert([self._actor, steps, version, self._machine], UNROLLS)",
-        "self._client.insert(np.array([self._actor, steps, version, self._machine], np.float64), {UNROLLS: 1.0})",
+        "self._insert(PlayedUnroll(self._actor, self._start, steps, version, self._machine), UNROLLS)",
+        "played = PlayedUnroll(self._actor, self._start, steps, version, self._machine)\n"
+        "        self._client.insert(np.array(played, np.float64), {UNROLLS: 1.0})",
         f"{TEST_REMOTE}::test_an_actor_goes_on_after_a_report_of_steps_that_breaks_off_and_none_counts_twice",
     ),
     Variant(
