@@ -200,7 +200,7 @@ class ActorProcesses:
 
         Args:
             actor: its number.
-            start: how often it was started before; None where that is not known.
+            start: how often it was started before; None where that is not known, as of an evaluator.
         """
         i = actor - self._first
         with self._lock:

@@ -107,7 +107,7 @@ class Evaluator:
         self._process.start(address)
 
     def follow(self, updates: int, frames: int, total_updates: int) -> list[Evaluated]:
-        """Offers the present weights, if it is time, and returns what came since the last call.
+        """Offers the present weights, if it is time and somebody takes them, and returns what came since the last call.
 
         Args:
             updates: made so far; this is called after each.
@@ -115,7 +115,8 @@ class Evaluator:
             total_updates: of the whole run.
         """
         self._updated = self._clock.seconds
-        if not self._begun or updates % max(1, total_updates // OFFERS) == 0:
+        is_due = not self._begun or updates % max(1, total_updates // OFFERS) == 0
+        if is_due and not self._given_up:
             header = np.array([updates, frames, self._token], np.int64)
             values = [variable.read_value().numpy() for variable in self._variables]
             self._client.insert([header, *values], {OFFERED: 1.0})

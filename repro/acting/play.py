@@ -16,13 +16,14 @@ def play(
     episodes: int,
     seed: int,
     on_episode: Callable[[Episode], None],
+    on_step: Callable[[], None] = lambda: None,
 ) -> list[Episode]:
     """Plays the same number of games in each environment, side by side.
 
     Args:
         policy: chooses the actions.
         seed: of the policy's sampling.
-        environment, episodes, on_episode: as for `play_games`.
+        environment, episodes, on_episode, on_step: as for `play_games`.
 
     Returns:
         the games, ordered by environment, then by time.
@@ -31,7 +32,7 @@ def play(
         ValueError: the games do not divide evenly.
     """
     act = CompiledPolicy(policy, environment.num_envs, seed)
-    return play_games(act, environment, episodes, on_episode)
+    return play_games(act, environment, episodes, on_episode, on_step)
 
 
 def play_games(

@@ -26,7 +26,8 @@ from repro.acting.weights import WeightsPublisher, WeightsSnapshot
 from repro.acting.weights_relay import WeightsRelay
 from repro.quiet import suppress_stderr
 
-WEIGHTS, VERSION, UNROLLS, GAMES, REPLAY = "weights", "version", "unrolls", "games", "replay"
+WEIGHTS, VERSION, UNROLLS, GAMES, REPLAY = "weights", "version", "played_unrolls", "games", "replay"
+"""Names of tables. Older checkpoints have a queue "unrolls" of other rows, which is dropped with what waited in it."""
 MAX_REPORTS = 100_000
 """Most reports of games that wait for the learner."""
 GAMES_SECONDS = 1.0
@@ -37,8 +38,8 @@ RETRY_SECONDS = 1.0
 
 PUBLISHED_SPEC = tf.TensorSpec([2], tf.int64)
 """Version of weights, and a random number that the learner's process has: another one may come to its address."""
-UNROLL_SPEC = tf.TensorSpec([4], tf.float64)
-"""Number of the actor, environment steps, the version of the weights that made them, and number of the machine."""
+UNROLL_SPEC = tf.TensorSpec([5], tf.float64)
+"""`PlayedUnroll`."""
 REPLAY_SPEC = tf.TensorSpec([1], tf.int64)
 """Port of the learner's machine that leads to the replay."""
 GAMES_SPEC = tf.TensorSpec([None, 3], tf.float64)
@@ -48,11 +49,12 @@ GAMES_SPEC = tf.TensorSpec([None, 3], tf.float64)
 class PlayedUnroll(NamedTuple):
     """What an actor reports of steps that it stored.
 
-    actor: its number. steps: of all its environments. version: of its weights. machine: that it plays on, see
-    `machines.machine_number`.
+    actor: its number. start: how often it was started before. steps: of all its environments. version: of its weights.
+    machine: that it plays on, see `machines.machine_number`.
     """
 
     actor: int
+    start: int
     steps: int
     version: int
     machine: int
@@ -229,13 +231,12 @@ class Reporter:
 
     Args:
         client: of the server.
-        actor, machine: see `PlayedUnroll`.
+        actor, start, machine: see `PlayedUnroll`.
     """
 
-    def __init__(self, client: reverb.Client, actor: int, machine: int) -> None:
+    def __init__(self, client: reverb.Client, actor: int, start: int, machine: int) -> None:
         self._client = client
-        self._actor = actor
-        self._machine = machine
+        self._actor, self._start, self._machine = actor, start, machine
         self._episodes: list[Episode] = []
 
     def append(self, episode: Episode) -> None:
@@ -258,7 +259,7 @@ class Reporter:
         the wait ends, and the next report waits again.
         """
         self.report_games()
-        self._insert([self._actor, steps, version, self._machine], UNROLLS)
+        self._insert(PlayedUnroll(self._actor, self._start, steps, version, self._machine), UNROLLS)
 
     def _insert(self, data: Sequence[object], table: str) -> None:
         with contextlib.suppress(RuntimeError):  # Reverb's for a connection that broke

@@ -160,7 +160,8 @@ class RemoteActorPool:
             for unroll in unrolls:
                 self._unroll_frames = unroll.steps * self._frames_per_step
                 self._frames += self._unroll_frames
-                self._actors.report(unroll.actor)
+                if self._actors.is_known(unroll.actor, unroll.start):  # not one that waited since before a resume
+                    self._actors.report(unroll.actor, unroll.start)
                 self._machines.add(unroll.machine)
             taken += unrolls
         return taken

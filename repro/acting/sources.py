@@ -115,7 +115,7 @@ def run_remote_actor(
     environment = make_environment(index, environment_seed)
     policy, client, length = make_local_policy(environment), reverb.Client(address), config.learner.unroll_length
     machine = own_machine(address)
-    reporter = Reporter(client, index, machine)
+    reporter = Reporter(client, index, start, machine)
     actor = Actor(environment, policy, PulledWeights(address), length, action_seed, reporter.append, overlap)
     sizes, make_group = _groups(config, policy.trajectory_spec, batch_size)
     sender = UnrollSender(client, index, start, machine)

@@ -100,17 +100,18 @@ class MixedTasks:
         observation, reward, terminated, truncated, info = (_interleave(results) for results in zip(*steps))
         return observation, reward, terminated, truncated, info | {"task": self._task}
 
-    def get_counters(self) -> dict[str, np.ndarray]:
-        """How many episodes have begun, by place of the task, where tasks count them; from any thread."""
+    def get_counters(self) -> dict[str, Any]:
+        """Those of the tasks that count their episodes, by place of the task; from any thread."""
         counting = {str(i): part for i, part in enumerate(self._parts) if isinstance(part, CountsEpisodes)}
-        return {place: part.get_counters()["episodes"] for place, part in counting.items()}
+        return {place: counters for place, part in counting.items() if (counters := part.get_counters())}
 
-    def set_counters(self, counters: Mapping[str, np.ndarray]) -> None:
+    def set_counters(self, counters: Mapping[str, Any]) -> None:
         """Goes on behind the episodes of `get_counters`; to be called before `reset`."""
-        for place, episodes in counters.items():
+        for place, counted in counters.items():
             part = self._parts[int(place)]
             assert isinstance(part, CountsEpisodes)
-            part.set_counters({"episodes": episodes})
+            of_before = not isinstance(counted, Mapping)  # older checkpoints have the numbers of episodes alone
+            part.set_counters({"episodes": counted} if of_before else counted)
 
     def get_state(self) -> dict[str, Any]:
         parts = self._of_each(lambda i, part: part.get_state())

@@ -196,7 +196,7 @@ class CampaignFollower(Follower):
         self._refused = refused
         self._console = console
         self._num_cores = num_cores
-        self._done, self._failed, self._in_a_row = done, 0, 0
+        self._done, self._failed, self._num_refused, self._in_a_row = done, 0, 0, 0
         self._code = gate.fingerprint()
         self._clock = clock
         self._next_summary = clock() + SUMMARY_SECONDS
@@ -219,6 +219,7 @@ class CampaignFollower(Follower):
             raise NoMoreError(self.stop_reason)
         names = gate.behaviours(self._planned[job].run)
         reason = next((self._refused[name] for name in names if name in self._refused), None) or job.refusal()
+        self._num_refused += reason is not None
         self._say(f"{job.label}: " + ("begins" if reason is None else f"refused, {reason}"))
         return reason
 
@@ -251,9 +252,10 @@ class CampaignFollower(Follower):
     def summary(self, left: Sequence[RecordedJob]) -> str:
         """Returns how many runs are done, and what is left, in a line."""
         hours = sum(map(self._estimates.left, left))
-        total = self._done + self._failed + len(left)
+        total = self._done + self._failed + self._num_refused + len(left)
         failed = f", {self._failed} failed" if self._failed else ""
-        return f"{self._done} of {total} runs done{failed}; {describe_rest(hours, self._num_cores)}"
+        refused = f", {self._num_refused} refused" if self._num_refused else ""
+        return f"{self._done} of {total} runs done{failed}{refused}; {describe_rest(hours, self._num_cores)}"
 
     def _say(self, text: str) -> None:
         self._console.print(

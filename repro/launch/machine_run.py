@@ -18,7 +18,7 @@ from repro.evidence.commands import Run
 from repro.files import make_private_folder, try_lock
 from repro.launch import gate
 from repro.launch.jobs import make_job
-from repro.launch.recorded_job import FAILURES, RecordedJob, Stopped
+from repro.launch.recorded_job import RecordedJob, try_run
 from repro.launch.run_files import CHUNK_BYTES, Files, add_machine, list_files, list_saved, pin_checkpoint
 from repro.launch.training_job import TrainingJob
 from repro.training.run_directory import CHECKPOINTS
@@ -156,14 +156,8 @@ class MachineRun:
 
     def _work(self) -> None:
         os.sched_setaffinity(0, self._cores)  # of this thread, and of what it begins
-        try:
-            self._job.run(self._cores, quiet=True)
-        except Stopped:
-            self._was_stopped = True
-        except FAILURES as error:
-            self._failure = str(error)
-        except Exception as error:  # the head says it
-            self._failure = f"{type(error).__name__}: {error}"
+        outcome = try_run(self._job, self._cores, quiet=True)
+        self._was_stopped, self._failure = outcome.stopped, outcome.failure or ""
 
 
 def _claim_cores(number: int, place: Path) -> tuple[list[int], list[TextIO]]:

@@ -26,8 +26,11 @@ class Block:
             each alone.
         scale: smoke, desk or paper.
         seeds: 1 to this number.
-        core_hours: of one run, estimated, the mean over agents and tasks.
+        core_hours: of one run, estimated, the mean over agents and tasks, above 0.
         cores: that a run is to have; more than one where it would take too many days otherwise.
+
+    Raises:
+        ValueError: it has no run, or a run takes no time or no core.
     """
 
     purpose: str
@@ -39,6 +42,14 @@ class Block:
     seeds: int
     core_hours: float
     cores: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("agents", "tasks"):
+            if not getattr(self, name):
+                raise ValueError(f"the block {self.purpose!r} has no {name}")
+        for name in ("seeds", "core_hours", "cores"):
+            if (value := getattr(self, name)) <= 0:
+                raise ValueError(f"the block {self.purpose!r} has {name}={value}, which must be above 0")
 
     def runs(self) -> list[Run]:
         """Returns its runs, all of the first seed before any of the second, so that whatever is done can be compared.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from pathlib import Path
 
@@ -51,6 +52,7 @@ class RandomJob(RecordedJob):
         from repro.training import devices
         from repro.training.evaluation import describe_games, score_unit
 
+        os.sched_setaffinity(0, cores)  # of this thread, and of those of the emulators, which it begins
         devices.hide_gpus()
         started, began, commit = utc_now(), time.monotonic(), self.find_commit()
         seed = SEED_OFFSET + self.seed
@@ -58,16 +60,18 @@ class RandomJob(RecordedJob):
 
         def count(game: Episode) -> None:
             nonlocal frames
-            if self._stopped:
-                raise Stopped
             frames += game.frames
             self._returns.append(game.score)
+
+        def check_stop() -> None:
+            if self._stopped:
+                raise Stopped
 
         self._returns.clear()
         with contextlib.closing(make_evaluation_environment(self.config, NUM_ENVS, seed)) as environment:
             policy = UniformPolicy(environment.time_step_spec, environment.action_spec)
             try:
-                games = play(policy, environment, EPISODES, seed, count)
+                games = play(policy, environment, EPISODES, seed, count, check_stop)
             except KeyboardInterrupt:
                 raise Stopped from None
         seconds = time.monotonic() - began

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_collections
 
@@ -28,6 +28,19 @@ FAILURES = (JobError, records.RecordError, RunDirectoryError, OSError)
 
 class Stopped(Exception):
     """A run was interrupted and saved; it is neither complete nor failed."""
+
+
+class Outcome(NamedTuple):
+    """What became of a job.
+
+    stopped: whether it was interrupted and saved.
+    failure: why it failed; None where it did not.
+    retry: whether that says nothing of the job itself.
+    """
+
+    stopped: bool = False
+    failure: str | None = None
+    retry: bool = False
 
 
 class RecordedJob(abc.ABC):
@@ -119,3 +132,18 @@ class RecordedJob(abc.ABC):
     def recorded(self) -> bool:
         """Whether they are there, valid, of this scale and of the current configuration."""
         return self.find_records() is not None
+
+
+def try_run(job: RecordedJob, cores: list[int], quiet: bool) -> Outcome:
+    """Runs a job; returns what became of it, whatever it raises, so that others can go on. Arguments as for `run`."""
+    try:
+        job.run(cores, quiet=quiet)
+    except Stopped:
+        return Outcome(stopped=True)
+    except InUseError as error:
+        return Outcome(failure=str(error), retry=True)
+    except FAILURES as error:
+        return Outcome(failure=str(error))
+    except Exception as error:  # a mistake in the code or in an environment
+        return Outcome(failure=f"{type(error).__name__}: {error}")
+    return Outcome()

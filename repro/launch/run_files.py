@@ -11,7 +11,7 @@ from pathlib import Path
 
 from repro.files import flush
 from repro.training.manifest import find_damage
-from repro.training.run_directory import CHECKPOINTS, KEEP, LINEAGE, newest_checkpoint, newest_first, write_json
+from repro.training.run_directory import CHECKPOINTS, LINEAGE, newest_checkpoint, newest_first, remove_old, write_json
 
 PROGRESS = "progress.csv"
 OUTPUT = ("tensorboard", "actors")
@@ -121,9 +121,8 @@ class Inbox:
                 shutil.rmtree(target)  # the same checkpoint, of before
             source.rename(target)
             flush(target.parent)
-        for checkpoints_dir in {(self._folder / found).parent for found in checkpoints}:
-            for old in newest_first(checkpoints_dir)[KEEP:]:
-                shutil.rmtree(old, ignore_errors=True)
+        for found in sorted(checkpoints - damaged):
+            remove_old((self._folder / found).parent, Path(found).name)
         shutil.rmtree(self._incoming, ignore_errors=True)
         return [name for name in names if checkpoint_of(name) not in damaged]
 

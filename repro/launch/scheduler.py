@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import TaskID
 
 from repro.launch.bars import make_bars
-from repro.launch.recorded_job import FAILURES, InUseError, RecordedJob, Stopped
+from repro.launch.recorded_job import Outcome, RecordedJob, try_run
 
 Slot = list[int]
 """Numbers of the processor cores of one place for a job."""
@@ -24,6 +24,8 @@ END_SECONDS = 60.0
 """From asking a job to end to killing it, at Ctrl-C and SIGTERM."""
 PAUSE_SECONDS = 120.0
 """The same for a pause and for room for a wider job, where there is more time to save, and for runs on a cluster."""
+GIVE_UP_SECONDS = 15.0
+"""From killing a job at Ctrl-C and SIGTERM to going on without it: one that hangs in this process cannot be killed."""
 
 
 def run_jobs(jobs: Sequence[RecordedJob], at_once: int, console: Console) -> dict[RecordedJob, str]:
@@ -50,12 +52,11 @@ def _run_in_turn(jobs: Sequence[RecordedJob], console: Console) -> dict[Recorded
     failures: dict[RecordedJob, str] = {}
     cores = sorted(os.sched_getaffinity(0))
     for job in jobs:
-        try:
-            job.run(cores, quiet=False)
-        except FAILURES as error:
-            failures[job] = str(error)
-        except Stopped:
+        outcome = try_run(job, cores, quiet=False)
+        if outcome.stopped:
             break
+        if outcome.failure is not None:
+            failures[job] = outcome.failure
     return failures
 
 
@@ -97,19 +98,19 @@ class _Running:
         slots: that it has.
         bar: that shows it.
         thread: that runs it.
-        stopped: whether it was interrupted and saved.
-        failure: why it failed.
-        retry: whether that says nothing of the job itself.
+        outcome: see above.
         deadline: when it is killed; None while nobody asked it to end.
     """
 
     slots: list[Slot]
     bar: TaskID
     thread: threading.Thread | None = None
-    stopped: bool = False
-    failure: str | None = None
-    retry: bool = False
+    outcome: Outcome = Outcome()
     deadline: float | None = None
+
+    def is_given_up(self) -> bool:
+        """Returns whether it was killed long ago."""
+        return self.deadline is not None and time.monotonic() > self.deadline + GIVE_UP_SECONDS
 
 
 class Scheduler:
@@ -147,7 +148,10 @@ class Scheduler:
         self._no_more = False
 
     def run(self) -> dict[RecordedJob, str]:
-        """Returns the failed jobs with the reason, once all have ended, or at Ctrl-C or SIGTERM, when all are saved."""
+        """Returns the failed jobs with the reason, once all have ended, or at Ctrl-C or SIGTERM, when all are saved.
+
+        Then one that does not even end when it is killed is left behind.
+        """
         with _ending() as end, self._bars:
             while True:
                 self._collect(end)
@@ -213,37 +217,30 @@ class Scheduler:
                 job.kill()
 
     def _collect(self, end: _End) -> None:
-        """Takes back the slots of jobs whose threads have ended."""
+        """Takes back the slots of jobs whose threads have ended, or are not waited for any more."""
         for job, state in list(self._running.items()):
-            if state.thread is not None and state.thread.is_alive():
+            at_work = state.thread is not None and state.thread.is_alive()
+            if at_work and not (end.asked and state.is_given_up()):
                 continue
+            outcome = Outcome(stopped=True) if at_work else state.outcome
             del self._running[job]
             self._free = sorted(self._free + state.slots)
             self._bars.remove_task(state.bar)
             asked = state.deadline is not None
-            if state.stopped or (asked and state.failure is not None):  # what ends badly in haste has another chance
+            if outcome.stopped or (asked and outcome.failure is not None):  # one that fails in haste may try again
                 bisect.insort(self._waiting, job, key=self._place.__getitem__)
                 if not asked:  # as by Ctrl-C, which reaches all processes of a terminal
                     end.ask()
                 continue
-            if state.failure is not None:
-                self._failures[job] = state.failure
-            self._follower.ended(job, state.failure, state.retry)
+            if outcome.failure is not None:
+                self._failures[job] = outcome.failure
+            self._follower.ended(job, outcome.failure, outcome.retry)
 
 
 def _work(job: RecordedJob, state: _Running) -> None:
     """Runs a job, in a thread of its own."""
     cores = sorted({core for slot in state.slots for core in slot})
-    try:
-        job.run(cores, quiet=True)
-    except Stopped:
-        state.stopped = True
-    except InUseError as error:
-        state.failure, state.retry = str(error), True
-    except FAILURES as error:
-        state.failure = str(error)
-    except Exception as error:  # a mistake in the code fails this job, and the others go on
-        state.failure = f"{type(error).__name__}: {error}"
+    state.outcome = try_run(job, cores, quiet=True)
 
 
 class _End:

@@ -284,7 +284,8 @@ class TrainingJob(RecordedJob):
         counted = f"num_env_{unit}"
         number = len(self._tasks)
         amount, column = complete[counted] // number, return_of(task) if self._together else "mean_return"
-        curve = [[row[counted] // number, row[column]] for row in rows if math.isfinite(row[column])]
+        rows = [row | {counted: row[counted] // number} for row in rows]
+        curve = [[row[counted], row[column]] for row in rows if math.isfinite(row[column])]
         if not curve and "diverged" in complete:
             curve = [[amount, evaluation["mean"]]]  # all that is known of it
         return {

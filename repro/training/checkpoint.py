@@ -14,7 +14,7 @@ from tf_agents.agents import tf_agent
 
 from repro.files import flush, reason
 from repro.training.manifest import find_damage, write_manifest
-from repro.training.run_directory import KEEP, checkpoint_name, newest_first
+from repro.training.run_directory import checkpoint_name, newest_first, remove_old
 
 STATE, LARGE = "state.npz", "large"
 """In a checkpoint: the file of the state, and the folder of its large arrays."""
@@ -34,7 +34,7 @@ def save(
     state: dict[str, Any],
     write_more: Callable[[Path], None] | None = None,
 ) -> Path:
-    """Writes `directory/checkpoint_<updates>`, unless it is there and whole, and removes all but the newest `KEEP`.
+    """Writes `directory/checkpoint_<updates>`, unless it is there and whole, and removes old ones, see `remove_old`.
 
     All files are written to a temporary folder, with their sizes and checksums in a manifest, flushed to the
     disk and only then renamed into place. So a kill at any moment leaves the previous checkpoints untouched.
@@ -48,6 +48,7 @@ def save(
 
     Raises:
         CheckpointError: the disk is full or not writable.
+        TypeError: the state has something else, which could not be read again.
     """
     final = directory / checkpoint_name(updates)
     partial = directory / f"partial_{final.name}"
@@ -75,8 +76,7 @@ def save(
             f"Could not write a checkpoint to {directory} ({reason(error)}); free some space and resume the "
             f"run{intact}."
         ) from error
-    for old in newest_first(directory)[KEEP:]:
-        shutil.rmtree(old, ignore_errors=True)  # one that stays is tried again at the next save
+    remove_old(directory, final.name)
     return final
 
 
@@ -158,6 +158,8 @@ def restore_agent(directory: Path, agent: tf_agent.TFAgent, warn: Callable[[str]
 def _write_state(path: Path, state: dict[str, Any]) -> None:
     small = {}
     for name, value in _flatten(state):
+        if np.asanyarray(value).dtype.hasobject:
+            raise TypeError(f"A checkpoint's {name} must be an array, a number or a string, and not {value!r}.")
         if isinstance(value, np.ndarray) and value.nbytes >= LARGE_BYTES:
             file = path / LARGE / f"{name}.npy"
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -107,18 +107,27 @@ class RemoteReplay:
             return None
 
     def set_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
-        """Gives sampled sequences new priorities; they keep theirs where the replay ends or does not answer.
+        """Gives sampled sequences new priorities; they keep theirs where the replay ends or does not answer in time.
 
         Raises:
+            ActorPoolError: the replay is there, and ends every call.
             ValueError: a priority is negative or not finite.
         """
         check_priorities(priorities)
-        call = _Call(lambda: self._stored.set_priorities(keys, priorities))
-        deadline = time.monotonic() + PRIORITIES_SECONDS
-        while call.is_alive() and self._keeper.serves and time.monotonic() < deadline:
-            call.join(POLL_SECONDS)
-        if call.error is not None and not _has_ended(call.error):
-            raise call.error
+        deadline, broken = time.monotonic() + PRIORITIES_SECONDS, 0
+
+        def goes_on() -> bool:
+            return self._keeper.serves and time.monotonic() < deadline
+
+        while goes_on():
+            call = _Call(lambda: self._stored.set_priorities(keys, priorities))
+            while call.is_alive() and goes_on():
+                call.join(POLL_SECONDS)
+            if call.error is None:
+                return
+            if not _has_ended(call.error):
+                raise call.error
+            broken = self._count_broken(broken, call.error)
 
     def save(self, folder: Path) -> None:
         """See `ReplayKeeper.save`."""
@@ -129,8 +138,8 @@ class RemoteReplay:
         self._keeper.confirm_saved(folder)
 
     def get_state(self) -> dict[str, Any]:
-        """How many sequences there must be for updates; `save` writes all else."""
-        return {"min_size": self._min_size}
+        """How many sequences there must be for updates, once that is known; `save` writes all else."""
+        return {} if self._min_size is None else {"min_size": self._min_size}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """See `get_state`; a state of a replay in the learner's process says nothing."""
@@ -158,10 +167,15 @@ class RemoteReplay:
                 return made.results[0]
             if not _has_ended(made.error) or isinstance(made.error, EmptyReplayError):
                 raise made.error
-            broken = broken + 1 if self._keeper.serves else 0  # its process's end may be noticed a moment later
-            if broken == MAX_BROKEN:
-                raise ActorPoolError(f"The replay does not answer ({one_line(made.error)}).") from made.error
-            time.sleep(RETRY_SECONDS)
+            broken = self._count_broken(broken, made.error)
+
+    def _count_broken(self, before: int, error: Exception) -> int:
+        """Calls in a row that the process has ended, with this one, after a pause; raises ActorPoolError at last."""
+        broken = before + 1 if self._keeper.serves else 0  # its process's end may be noticed a moment later
+        if broken == MAX_BROKEN:
+            raise ActorPoolError(f"The replay does not answer ({one_line(error)}).") from error
+        time.sleep(RETRY_SECONDS)
+        return broken
 
     def _make(self, call: Callable[[], Result]) -> _Call[Result]:
         """Makes a call and waits for its end; errors as for `sample`."""

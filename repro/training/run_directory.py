@@ -175,6 +175,21 @@ def newest_first(checkpoints: Path) -> list[Path]:
     return sorted(checkpoints.glob(f"{CHECKPOINT_PREFIX}*"), reverse=True)
 
 
+def remove_old(checkpoints: Path, last: str) -> None:
+    """Removes all but the newest `KEEP` checkpoints in a folder; one that stays is tried again at the next call.
+
+    Args:
+        checkpoints: the folder.
+        last: name of the last one that was written. Those of more updates, which the run passed over since they are
+            broken, are removed too.
+    """
+    for newer in newest_first(checkpoints):
+        if newer.name > last and find_damage(newer):
+            shutil.rmtree(newer, ignore_errors=True)
+    for old in newest_first(checkpoints)[KEEP:]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
 def newest_checkpoint(checkpoints: Path) -> Path | None:
     """Returns the newest whole checkpoint in a folder, or None."""
     return next((path for path in newest_first(checkpoints) if not find_damage(path)), None)

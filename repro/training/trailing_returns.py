@@ -19,7 +19,7 @@ class TrailingReturns:
 
     Args:
         steps: length of the window, in units of the budget.
-        protocol: of the evaluation, with {} for the steps.
+        protocol: of the evaluation, which episodes and how they were played, with {} for the steps.
         unit: of the returns.
     """
 
@@ -35,17 +35,18 @@ class TrailingReturns:
             self._entered.popleft()
 
     def evaluation(self, step: int) -> dict[str, Any]:
-        """The evaluation of a record, at the present step.
+        """The evaluation of a record, at the present step; by the last episode alone where none ended in the window.
 
         Raises:
             NoEpisodeError: none ended so far.
         """
         if not self._entered:
-            raise NoEpisodeError(f"No episode ended within {step} steps of training; train for more")
+            raise NoEpisodeError("No episode of training has ended yet; train for more")
         returns = [score for entered, score in self._entered if entered > step - self._steps]
-        if not returns:  # no episode ended in the window: the last one that did
-            returns = [self._entered[-1][1]]
-        return summarize_returns(self._unit, self._protocol.format(min(step, self._steps)), returns, digits=7)
+        protocol = self._protocol.format(min(step, self._steps))
+        if not returns:
+            returns, protocol = [self._entered[-1][1]], f"the last episode of all, since there are no {protocol}"
+        return summarize_returns(self._unit, protocol, returns, digits=7)
 
     def get_state(self) -> np.ndarray:
         return np.array(self._entered, np.float64).reshape(-1, 2)

@@ -136,8 +136,10 @@ def test_a_run_goes_on_without_one_that_cannot_begin(make_learner):
     assert len(learner.started) == MAX_FAILURES
     assert learner.said[-1] == GIVEN_UP
     count = len(learner.said)
+    LearnerLink(learner.address).take()  # what was offered before
     assert learner.update(10) == []
     assert len(learner.said) == count
+    assert reverb.Client(learner.address).server_info()["offered"].current_size == 0
 
 
 def fail_late(learner):

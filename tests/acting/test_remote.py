@@ -64,7 +64,7 @@ def test_a_server_leaves_no_temporary_folder(tmp_path, monkeypatch, variables):
 
 
 def test_actor_waits_while_its_unrolls_wait(address):
-    reporter, reports, sent = Reporter(reverb.Client(address), 7, MACHINE), Reports(address), []
+    reporter, reports, sent = Reporter(reverb.Client(address), 7, 2, MACHINE), Reports(address), []
 
     def play():
         for unroll in range(6):
@@ -77,19 +77,19 @@ def test_actor_waits_while_its_unrolls_wait(address):
     wait(lambda: len(sent) == 2)
     time.sleep(1.0)
     assert len(sent) == 2  # the third waits for a place
-    assert reports.read_unrolls(1) == [(7, 20, 0, MACHINE)]
+    assert reports.read_unrolls(1) == [(7, 2, 20, 0, MACHINE)]
     wait(lambda: len(sent) == 3)
     found = []
     while len(found) < 5:
         found += reports.read_unrolls(10)
-    assert found == [(7, 20, unroll, MACHINE) for unroll in range(1, 6)]
+    assert found == [(7, 2, 20, unroll, MACHINE) for unroll in range(1, 6)]
     assert reports.read_unrolls(10) == []
     assert reports.read_games() == [Episode(float(i), 5) for i in range(6)]
     actor.join()
 
 
 def test_games_are_read_now_and_then_each_once(address, monkeypatch):
-    reporter, reports = Reporter(reverb.Client(address), 7, MACHINE), Reports(address)
+    reporter, reports = Reporter(reverb.Client(address), 7, 2, MACHINE), Reports(address)
     now = [100.0]
     monkeypatch.setattr(remote.time, "monotonic", lambda: now[0])
     found = []
@@ -121,7 +121,7 @@ def breaking_client(address, monkeypatch):
 
 def test_an_actor_goes_on_after_a_report_of_games_that_breaks_off_and_none_counts_twice(address, breaking_client):
     (client, not_yet), reports = breaking_client, Reports(address)
-    reporter = Reporter(client, 7, MACHINE)
+    reporter = Reporter(client, 7, 2, MACHINE)
     for score in (1.0, 2.0):
         reporter.append(Episode(score, 5))
         reporter.report_games()
@@ -131,11 +131,11 @@ def test_an_actor_goes_on_after_a_report_of_games_that_breaks_off_and_none_count
 
 def test_an_actor_goes_on_after_a_report_of_steps_that_breaks_off_and_none_counts_twice(address, breaking_client):
     (client, not_yet), reports = breaking_client, Reports(address)
-    reporter = Reporter(client, 7, MACHINE)
+    reporter = Reporter(client, 7, 2, MACHINE)
     for version in (0, 1):
         reporter.report(20, version)
     assert not not_yet
-    assert reports.read_unrolls(10) == [(7, 20, 0, MACHINE), (7, 20, 1, MACHINE)]
+    assert reports.read_unrolls(10) == [(7, 2, 20, 0, MACHINE), (7, 2, 20, 1, MACHINE)]
 
 
 def test_weights_are_fetched_where_they_are_new(address, variables, monkeypatch):
@@ -188,7 +188,7 @@ def _actor_pool(folder, command=None, warn=print, silent_seconds=600.0, home=Non
 
 def test_no_more_unrolls_are_taken_than_an_update_needs(tmp_path):
     actor_pool = _actor_pool(tmp_path)
-    reports = [remote_actor_pool.PlayedUnroll(i % 3, 5, i, MACHINE) for i in range(12)]
+    reports = [remote_actor_pool.PlayedUnroll(i % 3, 0, 5, i, MACHINE) for i in range(12)]
     actor_pool._reports = _Reports(reports)
     left, lags = [], []
     for update in range(1, 4):
@@ -202,7 +202,7 @@ def test_no_more_unrolls_are_taken_than_an_update_needs(tmp_path):
 def test_machines_and_what_was_lost_are_of_the_whole_run(tmp_path):
     before, after = (_actor_pool(tmp_path, home=home) for home in ("10.0.0.1", "10.0.0.2"))
     assert before.totals() == {"machines": 1}
-    before._reports = _Reports([remote_actor_pool.PlayedUnroll(0, 5, 0, MACHINE)] * 2)
+    before._reports = _Reports([remote_actor_pool.PlayedUnroll(0, 0, 5, 0, MACHINE)] * 2)
     before.play(0, frames=40)
     assert before.totals() == {"machines": 2}
     before._actors.broken_off = 3
@@ -315,7 +315,7 @@ def test_learner_that_is_away_does_not_make_its_actors_silent(tmp_path, monkeypa
     monkeypatch.setattr(supervision, "AWAY_SECONDS", 0.1)
     warnings = []
     actor_pool = _actor_pool(tmp_path, [sys.executable, "-c", "import time; time.sleep(1000)"], warnings.append, 0.5)
-    actor_pool._reports = _Reports([remote_actor_pool.PlayedUnroll(0, 5, 0, MACHINE)] * 2)
+    actor_pool._reports = _Reports([remote_actor_pool.PlayedUnroll(0, 0, 5, 0, MACHINE)] * 2)
     actor_pool._actors.start("localhost:1")
     wait(lambda: 0 in actor_pool._actors._processes)
     actor_pool.play(0, 20)

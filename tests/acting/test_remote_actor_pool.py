@@ -3,6 +3,7 @@
 import time
 import types
 
+import numpy as np
 import pytest
 
 from repro.acting.actor_processes import ActorProcesses
@@ -27,8 +28,8 @@ class Actors:
     def check(self):
         pass
 
-    def report(self, actor):
-        pass
+    def is_known(self, actor, start):
+        return False
 
     def get_state(self):
         return {}
@@ -61,7 +62,7 @@ class Reports:
         self._keeper = keeper
 
     def read_unrolls(self, max_count):
-        return [PlayedUnroll(0, 10, 6, 1)] * self._keeper.answers
+        return [PlayedUnroll(0, 0, 10, 6, 1)] * self._keeper.answers
 
     def read_games(self):
         return []
@@ -99,6 +100,28 @@ def test_silence_that_was_excused_does_not_count(tmp_path):
     assert lines == []
     look_for(1.0, actors.look)
     assert lines[0] == "Actor 0 reported nothing for 0.5 seconds."
+    actors.close()
+
+
+def test_what_waited_of_an_actor_before_a_resume_or_a_restart_says_nothing_of_its_successor(tmp_path):
+    """Its steps count; the successor has not begun to play, and an end is a failure at its start."""
+    actors = ActorProcesses(lambda *_: IdleProcess(), 1, Supervision(print, tmp_path))
+    pool = RemoteActorPool(None, None, actors, 2, print, frames_per_step=1)
+    pool.set_state({"frames": 0, "actors": {"starts": np.array([5]), "broken_off": 0}, "machines": ()})
+    waiting = [PlayedUnroll(0, 4, 10, 6, 1), PlayedUnroll(3, 0, 10, 6, 1)]  # the second of another run's learner
+    pool._reports = types.SimpleNamespace(read_unrolls=lambda count: [waiting.pop(0)], read_games=list)
+    actors.start("localhost:1")
+    wait(lambda: actors._processes)
+    assert pool.play(7, 20) == 1
+    assert actors._reported == set()
+    actors._processes[0].kill()
+    wait(lambda: actors.get_state()["starts"] == [7])
+    assert actors.broken_off == 0
+    waiting += [PlayedUnroll(0, 5, 10, 6, 1), PlayedUnroll(0, 6, 10, 6, 1)]
+    pool.play(7, 30)
+    assert actors._reported == set()
+    pool.play(7, 40)
+    assert actors._reported == {0}
     actors.close()
 
 

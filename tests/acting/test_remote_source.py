@@ -103,7 +103,7 @@ class ThreadProcess(IdleProcess):
         environment, client = Catch(ENVS, 100 * index + start), reverb.Client(address)
         policy = make_policy(environment)
         machine = machine_number("10.0.0.7")
-        reporter, sender = Reporter(client, index, machine), UnrollSender(client, index, start, machine)
+        reporter, sender = Reporter(client, index, start, machine), UnrollSender(client, index, start, machine)
         actor = Actor(environment, policy, PulledWeights(address), UNROLL, index, reporter.append)
         groups = [make_group(policy.trajectory_spec) for _ in range(ENVS // GROUP)]
         while not self.ended.is_set():

@@ -314,8 +314,18 @@ def test_counters_of_episodes_are_those_of_the_tasks_that_count_them():
     mixed = MixedTasks.__new__(MixedTasks)
     mixed._parts = (Counting([3, 4]), object(), Counting([5, 6]))
     counters = mixed.get_counters()
-    assert {place: x.tolist() for place, x in counters.items()} == {"0": [3, 4], "2": [5, 6]}
-    again = MixedTasks.__new__(MixedTasks)
-    again._parts = (Counting([0, 0]), object(), Counting([0, 0]))
-    again.set_counters(counters)
-    assert [part.begun for part in again._parts[::2]] == [[3, 4], [5, 6]]
+    assert {place: x["episodes"].tolist() for place, x in counters.items()} == {"0": [3, 4], "2": [5, 6]}
+    of_before = {place: x["episodes"] for place, x in counters.items()}  # as older checkpoints have them
+    for state in (counters, of_before):
+        again = MixedTasks.__new__(MixedTasks)
+        again._parts = (Counting([0, 0]), object(), Counting([0, 0]))
+        again.set_counters(state)
+        assert [part.begun for part in again._parts[::2]] == [[3, 4], [5, 6]]
+
+
+def test_tasks_that_count_nothing_may_have_the_last_action_and_reward(make):
+    """They have counters, as `WithLastStep` always has, which are empty."""
+    env = {"name": "gymnasium", "task": "", "tasks": ("CartPole-v0", "CartPole-v1"), "last_action_and_reward": True}
+    played = make(ml_collections.ConfigDict({"env": env}), 2, 0)
+    assert set(played.time_step_spec.observation) == {"frame", "last_action", "last_reward"}
+    assert played.get_counters() == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import os
@@ -23,6 +24,7 @@ from repro.launch.scheduler import NoMoreError
 from tests.launch.fake_jobs import FakeJob, wait_for
 
 BLOCK = Block("x", "refer", "figure_4_vracer", ("vracer_refer",), ("Hopper",), "desk", 5, 2.0, cores=2)
+NARROW_BLOCK = dataclasses.replace(BLOCK, cores=1)
 SMOKE_PLAN = """
 from repro.launch.plan import Block
 
@@ -115,9 +117,8 @@ def test_failures_in_a_row_end_it_and_those_of_other_processes_are_not_kept(fold
 
 
 def test_estimates_take_what_was_measured():
-    block = Block("x", "refer", "figure_4_vracer", (), (), "desk", 1, 2.0)
-    items = [planned(1, "Hopper"), planned(2, "Hopper"), planned(1, "Ant"), planned(1, "Ant", "vracer_er")]
-    items = [item._replace(block=block) for item in items]
+    runs = ((1, "Hopper"), (2, "Hopper"), (1, "Ant"), (1, "Ant", "vracer_er"))
+    items = [planned(*run, block=NARROW_BLOCK) for run in runs]
     estimates = Estimates(items)
     assert [estimates.core_hours(item.job) for item in items] == [2.0] * 4
     estimates.add_record(items[0].job, {"wall_seconds": 3.0 * 3600, "hardware": {"cores": 1}})
@@ -131,11 +132,10 @@ def test_estimates_take_what_was_measured():
 
 
 def test_runs_on_a_machine_that_had_more_to_do_raise_no_estimate():
-    block = Block("x", "refer", "figure_4_vracer", (), (), "desk", 1, 2.0)
-    items = [planned(seed)._replace(block=block) for seed in range(1, 5)]
-    items += [planned(1, "Ant")._replace(block=block), planned(2, "Swimmer")._replace(block=block)]
-    other = planned(1, "Ant", "vracer_er")._replace(block=block)
-    games = planned(1, "Walker2d", "random")._replace(block=block)
+    items = [planned(seed, block=NARROW_BLOCK) for seed in range(1, 5)]
+    items += [planned(1, "Ant", block=NARROW_BLOCK), planned(2, "Swimmer", block=NARROW_BLOCK)]
+    other = planned(1, "Ant", "vracer_er", block=NARROW_BLOCK)
+    games = planned(1, "Walker2d", "random", block=NARROW_BLOCK)
     estimates = Estimates([*items, other, games])
     for item, hours in zip(items, (2.1, 1.0, 4.0)):
         estimates.add_record(item.job, {"wall_seconds": hours * 3600, "hardware": {"cores": 1}})
@@ -174,6 +174,16 @@ def test_the_state_and_the_summary(folder):
     now[0] = campaign.SUMMARY_SECONDS
     follower.tick([], jobs)
     assert "3 of 5 runs done; 2.0 core-hours left, some 1.0 hours on 2 cores" in console.export_text()
+
+
+def test_runs_that_were_refused_are_counted(folder):
+    items = [planned(seed) for seed in (1, 2, 3)]
+    follower, _ = follow(items, folder)
+    items[0].job.refusal = lambda: "begun with version 1"
+    assert follower.refusal(items[0].job) == "begun with version 1"
+    assert follower.refusal(items[1].job) is None
+    follower.ended(items[1].job, "disk full", False)
+    assert follower.summary([items[2].job]).startswith("3 of 6 runs done, 1 failed, 1 refused; ")
 
 
 def test_what_golden_values_say_is_kept_while_the_code_stays_the_same(tmp_path, monkeypatch):

@@ -395,6 +395,19 @@ def test_an_inbox_refuses_a_checkpoint_that_is_not_whole_and_keeps_three(tmp_pat
     assert not (tmp_path / "run" / run_files.INCOMING).exists()
 
 
+def test_an_inbox_keeps_no_broken_checkpoints_that_the_run_went_on_without(tmp_path):
+    source = a_checkpoint(tmp_path / "source")
+    for number in (70, 80, 90):
+        a_checkpoint(tmp_path / f"run/checkpoints/checkpoint_{number:09d}")
+    for number in (80, 90):
+        (tmp_path / f"run/checkpoints/checkpoint_{number:09d}/state.npz").write_bytes(b"")
+    inbox = Inbox(tmp_path / "run")
+    for path in source.iterdir():
+        inbox.add(f"checkpoints/checkpoint_000000075/{path.name}", [path.read_bytes()])
+    inbox.publish()
+    assert sorted(path.name[-2:] for path in (tmp_path / "run/checkpoints").iterdir()) == ["70", "75"]
+
+
 def test_what_says_that_a_run_is_complete_comes_last(tmp_path, monkeypatch):
     """A head that is killed after any number of files has no complete run without its checkpoint."""
     source = a_checkpoint(tmp_path / "source")

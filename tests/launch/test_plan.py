@@ -112,6 +112,27 @@ def test_a_wrong_name_in_the_plan_is_a_sentence(changes, sentence):
         block(**fields).runs()
 
 
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"hours": 0.0}, "core_hours=0.0, which must be above 0"),
+        ({"seeds": 0}, "seeds=0, which must be above 0"),
+        ({"tasks": ()}, "no tasks"),
+        ({"agents": ()}, "no agents"),
+    ],
+)
+def test_a_block_without_runs_or_time_is_a_sentence_of_its_plan(tmp_path, changes, sentence):
+    fields = {"purpose": "mine", "agents": BOTH, "tasks": ("Hopper",)} | changes
+    with pytest.raises(ValueError, match=f"^the block 'mine' has {sentence}$"):
+        block(**fields)
+    arguments = ", ".join(f"{name}={value!r}" for name, value in fields.items())
+    (tmp_path / "plan.py").write_text(
+        f"from tests.launch.test_plan import block\n\nSTAGES = {{'s': (block({arguments}),)}}\n"
+    )
+    with pytest.raises(ValueError, match=r"plan\.py cannot be loaded .ValueError: the block 'mine' has .*\)\.$"):
+        plan.load_stages(tmp_path / "plan.py")
+
+
 def test_a_plan_that_cannot_be_read_is_a_sentence(tmp_path):
     with pytest.raises(ValueError, match="there is no plan"):
         plan.load_stages(tmp_path / "absent.py")

@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import os
 
 import numpy as np
 import pytest
@@ -22,6 +23,14 @@ from repro.training import devices
 def few_games(monkeypatch):
     monkeypatch.setattr(random_job, "EPISODES", 4)
     monkeypatch.setattr(random_job, "NUM_ENVS", 2)
+
+
+@pytest.fixture(autouse=True)
+def kept_to(monkeypatch):
+    """The cores that a thread is kept to, in place of those of the tests after these."""
+    found = []
+    monkeypatch.setattr(os, "sched_setaffinity", lambda pid, cores: found.append((pid, cores)))
+    return found
 
 
 def _record(tmp_path, module, task, seed=1):
@@ -57,6 +66,37 @@ def test_the_same_seed_plays_the_same_games_and_another_one_others(tmp_path):
         for name, seed in (("a", 1), ("b", 1), ("c", 2))
     ]
     assert returns[0] == returns[1] != returns[2]
+
+
+def test_its_emulators_have_the_cores_that_it_was_given(tmp_path, monkeypatch, kept_to):
+    """Their threads begin on those of the thread that makes them."""
+    make_evaluation_environment = make.make_evaluation_environment
+
+    def make_there(*arguments):
+        assert kept_to == [(0, [3])]
+        return make_evaluation_environment(*arguments)
+
+    monkeypatch.setattr(make, "make_evaluation_environment", make_there)
+    config = importlib.import_module("paper_configs.refer.figure_4_vracer").get_config("desk")
+    RandomJob(config, "Hopper", 1, tmp_path).run([3], quiet=True)
+    assert kept_to
+
+
+def test_a_player_stops_in_the_midst_of_its_games(tmp_path, monkeypatch):
+    config = importlib.import_module("paper_configs.refer.figure_4_vracer").get_config("desk")
+    job, steps = RandomJob(config, "Hopper", 1, tmp_path), []
+    make_evaluation_environment = make.make_evaluation_environment
+
+    def make_stopping(*arguments):
+        environment = make_evaluation_environment(*arguments)
+        step = environment.step
+        monkeypatch.setattr(environment, "step", lambda actions: steps.append(job.stop()) or step(actions))
+        return environment
+
+    monkeypatch.setattr(make, "make_evaluation_environment", make_stopping)
+    with pytest.raises(Stopped):
+        job.run([0], quiet=True)
+    assert len(steps) == 1
 
 
 def test_a_stopped_player_leaves_no_record(tmp_path):

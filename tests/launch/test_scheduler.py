@@ -156,13 +156,56 @@ def test_what_does_not_end_when_asked_is_killed(monkeypatch):
     assert during([deaf], test) == {}
 
 
-def test_a_file_that_cannot_be_written_fails_a_job_alone_and_beside_others():
-    unwritable = RunDirectoryError("Could not write runs/x/origin.json (No space left on device).")
-    for error in (OSError(errno.EROFS, "Read-only file system", "runs/x"), unwritable):
-        for names in (("bad",), ("bad", "good")):
-            jobs = [FakeJob(name, error if name == "bad" else None, finished=True) for name in names]
-            failures = run_jobs(jobs, len(names), Console(file=io.StringIO()))
-            assert failures == {jobs[0]: str(error)}
+def test_what_does_not_end_when_it_is_killed_is_left_behind(monkeypatch):
+    """As a job in this process whose environment hangs."""
+    monkeypatch.setattr(scheduler, "END_SECONDS", 0.05)
+    monkeypatch.setattr(scheduler, "GIVE_UP_SECONDS", 0.2)
+    hung, good, notes = FakeJob("hung", obeys=False), FakeJob("good"), Notes()
+    monkeypatch.setattr(hung, "kill", lambda: None)
+
+    def test():
+        wait_for(lambda: hung.begun and good.begun)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    began = time.monotonic()
+    assert during([hung, good], test, notes) == {}
+    assert time.monotonic() - began > 0.2
+    assert notes.seen == []
+    hung.finish.set()
+
+
+def test_what_cannot_be_killed_is_waited_for_in_a_pause(monkeypatch):
+    """It would be begun a second time at its end."""
+    monkeypatch.setattr(scheduler, "PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(scheduler, "GIVE_UP_SECONDS", 0.05)
+    hung, notes = FakeJob("hung", obeys=False), Notes()
+    monkeypatch.setattr(hung, "kill", lambda: None)
+
+    def test():
+        wait_for(lambda: hung.begun)
+        notes.paused = True
+        time.sleep(0.5)
+        notes.paused = False
+        time.sleep(0.1)
+        hung.finish.set()
+
+    assert during([hung], test, notes) == {}
+    assert hung.begun == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (OSError(errno.EROFS, "Read-only file system", "x"), "[Errno 30] Read-only file system: 'x'"),
+        (RunDirectoryError("Could not write x (No space left)."), "Could not write x (No space left)."),
+        (ValueError("no such game"), "ValueError: no such game"),
+    ],
+)
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_what_a_job_raises_fails_it_alone_whether_it_is_beside_others_or_before_them(error, reason, at_once):
+    jobs = [FakeJob("bad", error), FakeJob("good", finished=True)]
+    assert run_jobs(jobs, at_once, Console(file=io.StringIO())) == {jobs[0]: reason}
+    assert jobs[1].begun == 1
 
 
 def test_a_job_that_fails_is_set_aside_and_the_others_go_on():

@@ -198,6 +198,17 @@ def test_tasks_learned_together_have_a_record_each_with_their_own_returns_and_fr
         assert record["config"]["env"]["tasks"] == ["breakout", "pong"]
 
 
+def test_series_of_tasks_learned_together_count_the_frames_of_one(tmp_path):
+    config = atari_57.get_config("smoke")
+    config.recorded = ("seconds",)
+    job = TrainingJob(config, "atari_57", 1, tmp_path / "results", tmp_path / "runs")
+    complete_run(job, {"breakout": an_evaluation(1, 2, 3, 4), "pong": an_evaluation(-21, -20, -19, -20)})
+    job.run([0], quiet=True)
+    for path in job.record_paths:
+        series = records.read_record(path)["series"]
+        assert series == {"columns": ["num_env_frames", "seconds"], "rows": [[250, 5.0], [500, 10.0]]}
+
+
 FOUR_EACH = {"breakout": an_evaluation(1, 2, 3, 4), "pong": an_evaluation(1, 2, 3, 4)}
 
 

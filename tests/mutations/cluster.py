@@ -73,8 +73,9 @@ VARIANTS = [
     Variant(
         "cluster: an actor ends where its report of steps breaks off",
         REMOTE,
-        "self._insert([self._actor, steps, version, self._machine], UNROLLS)",
-        "self._client.insert(np.array([self._actor, steps, version, self._machine], np.float64), {UNROLLS: 1.0})",
+        "self._insert(PlayedUnroll(self._actor, self._start, steps, version, self._machine), UNROLLS)",
+        "played = PlayedUnroll(self._actor, self._start, steps, version, self._machine)\n"
+        "        self._client.insert(np.array(played, np.float64), {UNROLLS: 1.0})",
         f"{TEST_REMOTE}::test_an_actor_goes_on_after_a_report_of_steps_that_breaks_off_and_none_counts_twice",
     ),
     Variant(
@@ -561,8 +562,8 @@ VARIANTS = [
     Variant(
         "runs: the head keeps all checkpoints",
         FILES,
-        "for old in newest_first(checkpoints_dir)[KEEP:]:",
-        "for old in newest_first(checkpoints_dir)[KEEP + 9 :]:",
+        "remove_old((self._folder / found).parent, Path(found).name)",
+        "pass",
         f"{TEST_JOB}::test_an_inbox_refuses_a_checkpoint_that_is_not_whole_and_keeps_three",
     ),
     Variant(

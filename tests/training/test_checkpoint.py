@@ -54,6 +54,16 @@ def test_a_large_array_is_mapped_from_a_file_of_its_own(tmp_path, monkeypatch):
     assert restored["end"] == 7
 
 
+@pytest.mark.parametrize("large_bytes", [0, 1 << 20])
+def test_what_could_not_be_read_again_is_not_written(tmp_path, monkeypatch, large_bytes):
+    monkeypatch.setattr(checkpoint, "LARGE_BYTES", large_bytes)
+    with pytest.raises(TypeError, match="A checkpoint's replay/min_size must be an array, a number or a string"):
+        checkpoint.save(tmp_path, 1, variables(1.0), {"replay": {"min_size": np.array([None])}})
+    with pytest.raises(TypeError, match="not None"):
+        checkpoint.save(tmp_path, 1, variables(1.0), {"replay": {"min_size": None}})
+    assert restore(tmp_path)[0] is None
+
+
 def test_a_broken_large_array_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "LARGE_BYTES", 1)
     file = save(tmp_path, 1) / "large" / "a" / "b.npy"
@@ -70,6 +80,17 @@ def test_the_last_three_are_kept(tmp_path):
     for updates in (1, 2, 30, 4):
         save(tmp_path, updates)
     assert sorted(p.name for p in tmp_path.iterdir()) == [f"checkpoint_{u:09d}" for u in (2, 4, 30)]
+
+
+def test_broken_ones_that_a_run_passed_over_are_removed_and_keep_no_whole_one_out(tmp_path):
+    for updates in (500, 600, 700, 800, 900):
+        save(tmp_path, updates)
+    for updates in (800, 900):
+        (tmp_path / f"checkpoint_{updates:09d}" / "state.npz").write_bytes(b"")
+    assert restore(tmp_path)[0]["updates"] == 700
+    for updates in (710, 720, 730):
+        save(tmp_path, updates)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [f"checkpoint_{u:09d}" for u in (710, 720, 730)]
 
 
 def test_an_old_one_that_cannot_be_removed_stays_and_the_new_one_is_written(tmp_path, monkeypatch):

@@ -28,7 +28,7 @@ from repro.papers.ctrace import experiment as experiment_module
 from repro.replay import sequences
 from repro.replay.saved_replay import Totals, read_totals, write_totals
 from repro.replay.sequences import EmptyReplayError, SequenceReplay, SequenceSettings
-from repro.training import remote_replay
+from repro.training import checkpoint, remote_replay
 from repro.training.remote_replay import RemoteReplay
 from tests.support.waiting import wait
 
@@ -430,14 +430,46 @@ def test_priorities_that_are_none_are_an_error(make_run, wrong):
         make_run().replay.set_priorities(np.array([1], np.uint64), np.array([wrong]))
 
 
-@pytest.mark.parametrize(("error", "raised"), [(RuntimeError("ended"), None), (ValueError("wrong"), ValueError)])
-def test_priorities_are_lost_with_a_connection_and_for_no_other_reason(make_run, error, raised):
+@pytest.mark.parametrize(
+    ("error", "ends", "raised"),
+    [
+        (RuntimeError("ended"), True, None),
+        (RuntimeError("ended"), False, ActorPoolError),
+        (ValueError("wrong"), False, ValueError),
+    ],
+)
+def test_priorities_are_lost_with_a_process_and_for_no_other_reason(make_run, monkeypatch, error, ends, raised):
+    """A call that always fails where the process is there is wrong, and would leave priorities as they are for ever."""
+    monkeypatch.setattr(remote_replay, "RETRY_SECONDS", 0.01)
     run = make_run()
-    run.serve()
-    run.replay._stored = Stored(1, error)
+    process = run.serve()
+
+    def fail():
+        if ends:
+            run.end(process)
+        raise error
+
+    run.replay._stored = Stored(1)
+    monkeypatch.setattr(run.replay._stored, "set_priorities", lambda keys, priorities: fail())
     with in_thread(run.replay.set_priorities, np.array([1], np.uint64), np.array([1.0])) as errors:
         pass
     assert [type(one) for one in errors] == ([raised] if raised else [])
+
+
+def test_priorities_are_set_once_more_where_a_connection_broke_off(make_run, monkeypatch):
+    run = make_run()
+    run.serve()
+    errors, came = [RuntimeError("ended")] * 2, []
+
+    def set_priorities(keys, priorities):
+        if errors:
+            raise errors.pop()
+        came.extend(priorities.tolist())
+
+    run.replay._stored = Stored(1)
+    monkeypatch.setattr(run.replay._stored, "set_priorities", set_priorities)
+    run.replay.set_priorities(np.array([1], np.uint64), np.array([3.0]))
+    assert came == [3.0]
 
 
 @pytest.mark.parametrize("ends_in", ["restores", "serves", "saves"])
@@ -652,8 +684,7 @@ class Stored:
         return size
 
     def set_priorities(self, keys, priorities):
-        if self._error is not None:
-            raise self._error
+        pass
 
 
 @pytest.mark.parametrize(
@@ -688,7 +719,7 @@ def test_a_run_that_goes_on_with_little_fills_its_replay_first(make_run):
     run = make_run()
     run.replay._stored = stored = Stored(4)
     run.serve()
-    assert run.replay.get_state() == {"min_size": None}
+    assert run.replay.get_state() == {}
     assert run.replay.sample(2) == 2
     state = run.replay.get_state()
     assert state == {"min_size": 4}
@@ -700,6 +731,16 @@ def test_a_run_that_goes_on_with_little_fills_its_replay_first(make_run):
     stored.size = 4
     assert other.replay.sample(2) == 2
     other.replay.set_state({})  # of a replay in the learner's process
+
+
+@pytest.mark.parametrize("min_size", [None, 4])
+def test_a_run_goes_on_that_was_saved_before_or_after_its_first_sample(make_run, tmp_path, min_size):
+    run, other, variables = make_run(), make_run(), tf.train.Checkpoint(x=tf.Variable(1.0))
+    run.replay._min_size = min_size
+    checkpoint.save(tmp_path / "checkpoints", 1, variables, {"replay": run.replay.get_state()})
+    state = checkpoint.restore(tmp_path / "checkpoints", variables, print)
+    other.replay.set_state(state["replay"])
+    assert other.replay._min_size == min_size
 
 
 def test_a_replay_that_begins_again_with_little_is_not_learned_from(make_run):

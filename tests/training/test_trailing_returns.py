@@ -22,7 +22,10 @@ def test_only_episodes_of_the_window_count():
 def test_without_an_episode_in_the_window_the_last_one_counts():
     window = _window()
     window.append(10, 7.0)
+    assert window.evaluation(109)["protocol"] == "games of the last 100 frames"
     assert window.evaluation(500)["returns"] == [7.0]
+    protocol = "the last episode of all, since there are no games of the last 100 frames"
+    assert window.evaluation(500)["protocol"] == protocol
     assert window.evaluation(500)["std"] == 0.0
 
 
@@ -41,5 +44,5 @@ def test_state_goes_around():
 
 
 def test_without_any_episode_there_is_nothing_to_evaluate():
-    with pytest.raises(NoEpisodeError, match="No episode ended within 40 steps"):
+    with pytest.raises(NoEpisodeError, match="^No episode of training has ended yet; train for more$"):
         _window().evaluation(40)

@@ -229,7 +229,7 @@ class SequenceExperiment(ActorExperiment):
         environment_seed, action_seed = begin(self.num_actors, seed, index, start, address)
         environment = self.make_actor_environment(index, environment_seed, start)
         policy = self.make_local_policy(environment, self.make_exploration()[index].epsilon)
-        reporter = Reporter(reverb.Client(address), index, own_machine(address))
+        reporter = Reporter(reverb.Client(address), index, start, own_machine(address))
         if self.has_remote_replay:
             replay = find_replay(address)
             end_with(replay)  # where another learner has come to the address meanwhile, its replay has another one

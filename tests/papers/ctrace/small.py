@@ -224,7 +224,7 @@ def play_catch(address: str, index: int, start: int, steps: int, period: int, in
     end_with(address)
     environment = CountingCatch(ENVIRONMENTS // ACTORS, 100 * index + start, file)
     policy, machine = make_policy(environment, 0.5), own_machine(address)
-    reporter = Reporter(reverb.Client(address), index, machine)
+    reporter = Reporter(reverb.Client(address), index, start, machine)
     actor = Actor(environment, policy, PulledWeights(address), steps, index, reporter.append)
     settings = SequenceSettings(STEPS, period, 0, 1, 0.0)  # capacity and exponent are the server's
     run_actor(actor, policy.trajectory_spec, settings, initial_priority(initial_n), reporter, address, steps)
