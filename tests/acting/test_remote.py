@@ -321,7 +321,7 @@ def test_learner_that_is_away_does_not_make_its_actors_silent(tmp_path, monkeypa
     actor_pool.play(0, 20)
     time.sleep(1.0)  # a checkpoint
     actor_pool.play(1, 40)
-    actor_pool.check()
+    actor_pool._actors.check()
     actor_pool.close()
     assert not warnings
 
