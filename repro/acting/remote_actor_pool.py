@@ -133,7 +133,7 @@ class RemoteActorPool:
 
     def set_state(self, state: dict[str, Any]) -> None:
         self._frames = state["frames"]
-        self._version = state.get("version", 0.0)
+        self._version = state["version"]
         self._machines = {int(machine) for machine in state["machines"]}
         self._actors.set_state(state["actors"])
 
