@@ -18,31 +18,12 @@ from repro.quiet import suppress_stderr
 from repro.replay import saved_replay
 from repro.replay.frame_stacks import Frames
 from repro.replay.saved_replay import Totals, read_totals, write_totals
-from repro.replay.sequence_writer import Priority, ReverbWriter
+from repro.replay.sequence_writer import TABLE, Priority, ReverbWriter, SequenceSettings
 from repro.replay.step_layout import FRAME, STATE, STEP, StepLayout
-
-TABLE = "sequences"
 
 
 class EmptyReplayError(RuntimeError):
     """There was nothing to sample for a while."""
-
-
-class SequenceSettings(NamedTuple):
-    """What a sequence is, and how it is sampled.
-
-    steps: T, transitions of a sequence; it has T + 1 rows.
-    period: steps between the starts of two sequences, 1 for one from each step.
-    lead: rows without a transition before a game's first, so that a burn-in of so many rows has something to burn.
-    capacity: sequences; the oldest is replaced.
-    priority_exponent: 0 for uniform sampling.
-    """
-
-    steps: int
-    period: int
-    lead: int
-    capacity: int
-    priority_exponent: float
 
 
 class Sample(NamedTuple):
@@ -77,8 +58,7 @@ def make_writer(
         spec, settings: of the replay.
         priority: of new sequences; None: 1 for all.
     """
-    layout = StepLayout(spec)
-    return ReverbWriter(client, TABLE, layout, settings.steps + 1, settings.period, settings.lead, priority)
+    return ReverbWriter(client, StepLayout(spec), settings, priority)
 
 
 class StoredSequences:

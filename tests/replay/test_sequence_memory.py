@@ -13,7 +13,8 @@ from repro.aligned import ALIGNMENT
 from repro.environments.specs import STACK, FrameStackSpec
 from repro.replay.frame_stacks import Frames
 from repro.replay.sequence_memory import SequenceMemory
-from repro.replay.sequences import TABLE, SequenceReplay, SequenceSettings
+from repro.replay.sequence_writer import TABLE, SequenceSettings
+from repro.replay.sequences import SequenceReplay
 from repro.replay.shared_rows import SharedRows
 from repro.replay.step_layout import FRAME, STATE, STEP, StepLayout
 from repro.replay.sum_tree import SumTree

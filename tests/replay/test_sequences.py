@@ -10,7 +10,8 @@ from repro.environments.specs import STACK, FrameStackSpec
 from repro.replay import saved_replay
 from repro.replay.frame_stacks import Frames, with_stacks
 from repro.replay.sequence_memory import SequenceMemory
-from repro.replay.sequences import SequenceReplay, SequenceSettings
+from repro.replay.sequence_writer import SequenceSettings
+from repro.replay.sequences import SequenceReplay
 from tests.replay.stacks import to_frames
 
 HEIGHT, WIDTH, UNITS = 6, 4, 3

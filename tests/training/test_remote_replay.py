@@ -27,7 +27,8 @@ from repro.papers import find_experiment
 from repro.papers.ctrace import experiment as experiment_module
 from repro.replay import sequences
 from repro.replay.saved_replay import Totals, read_totals, write_totals
-from repro.replay.sequences import EmptyReplayError, SequenceReplay, SequenceSettings
+from repro.replay.sequence_writer import SequenceSettings
+from repro.replay.sequences import EmptyReplayError, SequenceReplay
 from repro.training import remote_replay
 from repro.training.remote_replay import RemoteReplay
 from tests.support.waiting import wait
