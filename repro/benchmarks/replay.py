@@ -156,7 +156,7 @@ def on_reverb(spec: Trajectory, settings: SequenceSettings, folder: Path) -> Ite
     replay = SequenceReplay(spec, settings, folder / "working")
     replay.start()
     try:
-        writer = replay.make_writer()
+        writer = make_writer(reverb.Client(replay.address), spec, settings, None)
         yield Store(writer, writer.flush, replay)
     finally:
         replay.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -129,7 +130,7 @@ class StoredSequences:
         batches = iter(dataset.batch(size, drop_remainder=True))
         # The first sample opens the server's stream, which writes a line on the screen.
         first = next(batches)
-        return _chain(first, batches)
+        return itertools.chain([first], batches)
 
 
 class SequenceReplay:
@@ -225,10 +226,6 @@ class SequenceReplay:
         """Sequences that were ever written, before a checkpoint that it began with, too."""
         return int(self._client.server_info()[TABLE].rate_limiter_info.insert_stats.completed)
 
-    def make_writer(self, priority: Priority | None = None) -> ReverbWriter:
-        """A writer for one environment; see the function."""
-        return make_writer(self._client, self._layout.spec, self._settings, priority)
-
     def sample(self, size: int) -> Sample:
         """Samples `size` sequences; waits while the replay is empty."""
         return self._stored.sample(size)
@@ -272,8 +269,3 @@ class SequenceReplay:
                 self._server.stop()
             self._server = None
         shutil.rmtree(self._working, ignore_errors=True)
-
-
-def _chain(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from rest

@@ -14,7 +14,7 @@ from repro.environments.specs import STACK, FrameStackSpec
 from repro.replay.frame_stacks import Frames
 from repro.replay.sequence_memory import SequenceMemory
 from repro.replay.sequence_writer import TABLE, SequenceSettings
-from repro.replay.sequences import SequenceReplay
+from repro.replay.sequences import SequenceReplay, make_writer
 from repro.replay.shared_rows import SharedRows
 from repro.replay.step_layout import FRAME, STATE, STEP, StepLayout
 from repro.replay.sum_tree import SumTree
@@ -114,13 +114,14 @@ def on_reverb(settings: SequenceSettings, unrolls: list[list[Trajectory]], folde
     """The same of a Reverb table that was given the same unrolls in the same order."""
     replay, layout = SequenceReplay(SPEC, settings, folder / "working"), StepLayout(SPEC)
     replay.start()
-    writers = [replay.make_writer(priority_of) for _ in range(ENVS)]
+    client = reverb.Client(replay.address)
+    writers = [make_writer(client, SPEC, settings, priority_of) for _ in range(ENVS)]
     for together in zip(*unrolls):
         for writer, unroll in zip(writers, together):
             writer.append(unroll)
             writer.flush()  # so that the sequences of the environments come in this order
     found: dict[bytes, float] = {}
-    client, count = reverb.Client(replay.address), len(replay)
+    count = len(replay)
     for _ in range(10_000):
         if len(found) == count:
             break
