@@ -254,7 +254,7 @@ def test_steps_and_frames_are_stored_once_and_their_memory_is_used_again():
     used = []
     for seed in range(6):
         write(memory, played(seed, 12))
-        used.append((memory.steps.used, memory.frames.used))
+        used.append((memory.steps._used, memory.frames._used))
     memory.check_valid()
     assert used[5] == pytest.approx(used[2], rel=0.15)
     assert max(used[5]) < 20 * 17  # a copy for each sequence would be more
