@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import queue
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -18,6 +16,7 @@ from repro.acting.batches import CLOSE_SECONDS, POLL_SECONDS, Batch, GroupSizes
 from repro.acting.rollout import Episode
 from repro.acting.supervision import ActorPoolError, Interrupted, Place, SupervisedActors
 from repro.acting.unrolls import UnrollGroup
+from repro.threads import CallThread
 
 PATIENCE_SECONDS = 10.0
 """Longest wait for the unrolls that are under way when the run is to end."""
@@ -72,8 +71,8 @@ class LockstepSource:
         self._ended: list[list[Episode]] = [[] for _ in actors.places]  # games of each actor, not yet in a round
         for place, ended in zip(actors.places, self._ended):
             place.actor.on_episode = ended.append
-        self._players = [_Player(actors, place) for place in actors.places]
-        self._in_flight: list[Future] = []  # one for each player
+        self._threads = [CallThread(f"actor-{place.index}") for place in actors.places]
+        self._in_flight: list[Future] = []  # one for each thread
         self._learning: deque[UnrollGroup] = deque()  # of the current round or the one before, not yet learned from
         self._begins_games = False  # whether the next round follows none of those that were restored
         self._patient_until: float | None = None  # set by `interrupt`
@@ -100,7 +99,7 @@ class LockstepSource:
             Interrupted: see `interrupt`.
         """
         if self._in_flight:
-            played = [group for i in range(len(self._players)) for group in self._wait_for(i)]
+            played = [group for i in range(len(self._threads)) for group in self._wait_for(i)]
             for group in played:
                 group.new_games |= self._begins_games
             self._begins_games = False
@@ -162,10 +161,10 @@ class LockstepSource:
 
     def close(self) -> None:
         deadline = time.monotonic() + CLOSE_SECONDS
-        for player in self._players:
-            player.end()
-        for player in self._players:
-            player.join(max(0.0, deadline - time.monotonic()))
+        for thread in self._threads:
+            thread.end()
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
         self._actors.close()
 
     def _begin_round(self) -> None:
@@ -190,10 +189,15 @@ class LockstepSource:
         return taken
 
     def _start_playing(self) -> None:
-        for player in self._players:
-            player.place.actor.sync_weights()  # here, not in its thread: the learner may publish before that runs
+        for thread, place in zip(self._threads, self._actors.places):
+            place.actor.sync_weights()  # here, not in its thread: the learner may publish before that runs
             groups = [self._free.popleft() for _ in range(self._sizes.per_actor)]
-            self._in_flight.append(player.play(groups))
+            self._in_flight.append(thread.call(self._play, place, groups))
+
+    def _play(self, place: Place, groups: list[UnrollGroup]) -> list[UnrollGroup]:
+        """Returns the groups, filled; those of an actor whose place another thread has by now are not asked for."""
+        self._actors.collect(place, groups)
+        return groups
 
     def _wait_for(self, index: int) -> list[UnrollGroup]:
         """Returns the unroll of an actor once it is played.
@@ -204,59 +208,19 @@ class LockstepSource:
         """
         while True:
             for place in self._actors.check():
-                self._replace_player(place)
+                self._replace_thread(place)
             try:
                 return self._in_flight[index].result(timeout=POLL_SECONDS)
             except TimeoutError:
                 if self._patient_until is not None and time.monotonic() > self._patient_until:
                     raise Interrupted from None
 
-    def _replace_player(self, place: Place) -> None:
+    def _replace_thread(self, place: Place) -> None:
         """Plays an unroll again whose thread hangs, in memory that this thread does not have."""
-        player = self._players[place.index] = _Player(self._actors, self._actors.supersede(place))
-        self._in_flight[place.index] = player.play([self._make_group() for _ in range(self._sizes.per_actor)])
-
-
-class _Player:
-    """A thread in which an actor plays the unrolls that it is given, one after the other.
-
-    Args:
-        actors: of the run.
-        place: of the actor.
-    """
-
-    def __init__(self, actors: SupervisedActors, place: Place) -> None:
-        self.place = place
-        self._actors = actors
-        self._orders: queue.SimpleQueue[tuple[list[UnrollGroup], Future] | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name=f"actor-{place.index}", daemon=True)
-
-    def play(self, groups: list[UnrollGroup]) -> Future:
-        """Returns what will be the same groups, filled, or an ActorPoolError."""
-        if self._thread.ident is None:
-            self._thread.start()
-        future: Future = Future()
-        self._orders.put((groups, future))
-        return future
-
-    def end(self) -> None:
-        """Ends the thread after its present unroll."""
-        self._orders.put(None)
-
-    def join(self, seconds: float) -> None:
-        """Waits for the thread's end, at most so long."""
-        if self._thread.ident is not None:
-            self._thread.join(timeout=seconds)
-
-    def _run(self) -> None:
-        while (order := self._orders.get()) is not None:
-            groups, future = order
-            try:
-                if not self._actors.collect(self.place, groups):
-                    return
-                future.set_result(groups)
-            except BaseException as error:  # noqa: BLE001 - handed to the learner's thread, which raises it
-                future.set_exception(error)
+        self._threads[place.index].end()
+        thread = self._threads[place.index] = CallThread(f"actor-{place.index}")
+        groups = [self._make_group() for _ in range(self._sizes.per_actor)]
+        self._in_flight[place.index] = thread.call(self._play, self._actors.supersede(place), groups)
 
 
 def _group_state(group: UnrollGroup) -> dict[str, Any]:
