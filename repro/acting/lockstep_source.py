@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from repro.acting.batches import CLOSE_SECONDS, POLL_SECONDS, Batch, GroupSizes
-from repro.acting.rollout import Episode
+from repro.acting.rollout import Episode, pack_episodes, unpack_episodes
 from repro.acting.supervision import ActorPoolError, Interrupted, Place, SupervisedActors
 from repro.acting.unrolls import UnrollGroup
 from repro.threads import CallThread
@@ -121,7 +121,7 @@ class LockstepSource:
         try:
             self.finish_playing()
         except (ActorPoolError, Interrupted):
-            ended = {str(i): _episode_state(list(episodes)) for i, episodes in enumerate(self._ended)}
+            ended = {str(i): pack_episodes(list(episodes)) for i, episodes in enumerate(self._ended)}
             games = {"actors": {}, "counters": self._actors.get_counters(), "ended": ended}
         else:
             places = [place for place in self._actors.places if place.actor.started]
@@ -130,7 +130,7 @@ class LockstepSource:
             str(i): {str(j): _group_state(group) for j, group in enumerate(played.groups)}
             for i, played in enumerate(self._rounds)
         }
-        episodes = {str(i): _episode_state(played.episodes) for i, played in enumerate(self._rounds)}
+        episodes = {str(i): pack_episodes(played.episodes) for i, played in enumerate(self._rounds)}
         acting = {str(i): _acting_state(played.groups[0]) for i, played in enumerate(self._rounds)}
         left = {
             str(i): _group_state(group) | {"acting": _acting_state(group)} for i, group in enumerate(self._learning)
@@ -147,13 +147,13 @@ class LockstepSource:
         self._actors.set_restarts(state["restarts"])
         self._begins_games = not state["actors"]
         for i, ended in state.get("ended", {}).items():
-            self._ended[int(i)].extend(_restored_episodes(ended))
+            self._ended[int(i)].extend(unpack_episodes(ended))
         for i in range(len(state["rounds"])):
             saved, acting = state["rounds"][str(i)], _restored_acting(state["acting"][str(i)])  # one of the whole round
             groups = [self._free.popleft() for _ in saved]
             for j, group in enumerate(groups):
                 _restore_group(group, saved[str(j)], acting)
-            self._rounds.append(_Round(groups, _restored_episodes(state["episodes"][str(i)])))
+            self._rounds.append(_Round(groups, unpack_episodes(state["episodes"][str(i)])))
         for i in range(len(state["left"])):
             group, saved = self._free.popleft(), state["left"][str(i)]
             _restore_group(group, saved, _restored_acting(saved["acting"]))
@@ -226,14 +226,6 @@ class LockstepSource:
 def _group_state(group: UnrollGroup) -> dict[str, Any]:
     arrays = {str(i): array for i, array in enumerate(tf.nest.flatten(group.arrays))}
     return {"arrays": arrays, "version": np.int64(group.version), "new_games": int(group.new_games)}
-
-
-def _episode_state(episodes: Sequence[Episode]) -> np.ndarray:
-    return np.array(episodes, np.float64).reshape(-1, len(Episode._fields))
-
-
-def _restored_episodes(state: np.ndarray) -> list[Episode]:
-    return [Episode(float(score), int(frames), int(task)) for score, frames, task in state]
 
 
 def _acting_state(group: UnrollGroup) -> dict[str, Any]:

@@ -268,7 +268,7 @@ VARIANTS = [
     Variant(
         "lockstep: games that wait are lost in a checkpoint",
         LOCKSTEP,
-        '_restored_episodes(state["episodes"][str(i)])',
+        'unpack_episodes(state["episodes"][str(i)])',
         "[]",
         f"{TEST_LOCKSTEP}::test_games_of_a_round_that_waits_are_saved_with_it",
         slow=True,
