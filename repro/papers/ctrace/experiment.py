@@ -62,7 +62,6 @@ class SequenceExperiment(ActorExperiment):
     """Builds a run of DQN or R2D2; subclasses say which network, exploration and settings.
 
     Attributes:
-        SCHEDULES: values of `runtime.schedule`.
         CAPACITY: field of `replay` that says how much it holds.
 
     Args:
