@@ -58,8 +58,7 @@ class RandomJob(RecordedJob):
 
         def count(game: Episode) -> None:
             nonlocal frames
-            if self._stopped:
-                raise Stopped
+            self._check_stop()
             frames += game.frames
             self._returns.append(game.score)
 

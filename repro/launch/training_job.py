@@ -18,7 +18,7 @@ from repro import cli
 from repro.config import budget, frames_per_step, resolve, resolve_plain, tasks, total_budget, use_processes
 from repro.evidence import behaviour, records
 from repro.evidence.staleness import CONFIGS_DIR, config_path
-from repro.launch.recorded_job import InUseError, JobError, RecordedJob, Stopped
+from repro.launch.recorded_job import JobError, RecordedJob, Stopped
 from repro.launch.recording import budget_fields, circumstances, identity_fields, series_fields, utc_now
 from repro.launch.run_files import read_machines
 from repro.processes import end_with_parent
@@ -32,7 +32,6 @@ from repro.training.run_directory import (
     read_complete,
     read_progress,
     read_settings,
-    wait_until_free,
     write_json,
 )
 from repro.training.sizes import take_saved
@@ -103,7 +102,7 @@ class TrainingJob(RecordedJob):
         self.run_dir.mkdir(parents=True, exist_ok=True)
         if reason := self.refusal():
             raise JobError(reason)
-        self._wait_until_free()
+        self._wait_until_free(self.run_dir)
         if not self._was_begun():
             origin = {"git_commit": self.find_commit(), "behaviour": self._behaviour_version()}
             write_json(self._origin, origin)
@@ -199,21 +198,8 @@ class TrainingJob(RecordedJob):
     def _was_begun(self) -> bool:
         return self._origin.exists() and has_saved(self.run_dir)
 
-    def _wait_until_free(self) -> None:
-        """Waits for a process that a killed command left behind, and that saves this run.
-
-        Raises:
-            InUseError: another process uses the folder for longer.
-            Stopped: asked to.
-        """
-        if not wait_until_free(self.run_dir, stop=lambda: self._stopped):
-            if self._stopped:
-                raise Stopped
-            raise InUseError(f"another process is running in {self.run_dir}.")
-
     def _call(self, cores: list[int], log: Path | None, module: str, *arguments: str) -> None:
-        if self._stopped:
-            raise Stopped
+        self._check_stop()
         command = [sys.executable, "-m", module, *arguments]
         output = log.open("a") if log else None
         self._process = subprocess.Popen(
