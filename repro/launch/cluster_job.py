@@ -13,8 +13,9 @@ from repro.evidence.commands import Run
 from repro.files import try_lock
 from repro.launch.machine_run import OTHER_VERSION, Results, State
 from repro.launch.recorded_job import JobError, RecordedJob
-from repro.launch.run_files import CHUNK_BYTES, OUTPUT, PROGRESS, Files, Inbox, checkpoint_of, list_saved
+from repro.launch.run_files import CHUNK_BYTES, OUTPUT, Files, Inbox, checkpoint_of, list_saved
 from repro.launch.training_job import TrainingJob
+from repro.training.run_directory import PROGRESS
 
 POLL_SECONDS = 2.0
 """How often the head looks at a run."""

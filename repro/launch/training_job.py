@@ -24,10 +24,14 @@ from repro.launch.run_files import read_machines
 from repro.processes import end_with_parent
 from repro.training.run_directory import (
     CHECKPOINTS,
+    COMPLETE,
+    EVALUATION,
     ORIGIN,
+    PROGRESS,
     RunDirectoryError,
     changed_settings,
     has_saved,
+    is_complete,
     is_newest,
     read_complete,
     read_progress,
@@ -106,7 +110,7 @@ class TrainingJob(RecordedJob):
         if not self._was_begun():
             origin = {"git_commit": self.find_commit(), "behaviour": self._behaviour_version()}
             write_json(self._origin, origin)
-        if not (self.run_dir / "complete.json").exists():
+        if not is_complete(self.run_dir):
             file = config_path(self.config.paper, self.config.experiment, Path("paper_configs"))
             flags = [
                 f"--run_dir={self.run_dir}",
@@ -121,7 +125,7 @@ class TrainingJob(RecordedJob):
             except JobError:
                 if not self._diverged():
                     raise
-        if not (self.run_dir / "complete.json").exists():
+        if not is_complete(self.run_dir):
             raise Stopped
         complete = self._read_complete()
         if self._evaluations(complete) is None:
@@ -191,7 +195,7 @@ class TrainingJob(RecordedJob):
     def _logged(self) -> list[dict[str, float]]:
         """The rows of the run's log; none where one cannot be read, for which the run itself fails."""
         try:
-            return read_progress(self.run_dir / "progress.csv")
+            return read_progress(self.run_dir / PROGRESS)
         except RunDirectoryError:
             return []
 
@@ -223,7 +227,7 @@ class TrainingJob(RecordedJob):
 
     def _diverged(self) -> bool:
         """Whether the run is at its end by a loss that was not finite, and counts as it is."""
-        return (self.run_dir / "complete.json").exists() and "diverged" in read_complete(self.run_dir)
+        return is_complete(self.run_dir) and "diverged" in read_complete(self.run_dir)
 
     def _evaluations(self, complete: Mapping[str, Any]) -> dict[str, Mapping[str, Any]] | None:
         """Each task's evaluation: the run's own, or of its last checkpoint with the protocol's number of games.
@@ -232,7 +236,7 @@ class TrainingJob(RecordedJob):
         """
         if "evaluation" in complete:
             return {self.config.env.task: complete["evaluation"]}
-        path = self._trained_dir / "evaluation.json"
+        path = self._trained_dir / EVALUATION
         if not path.exists():
             return None
         played = json.loads(path.read_text())
@@ -250,7 +254,7 @@ class TrainingJob(RecordedJob):
             JobError: it lacks what a record needs.
             RunDirectoryError: it was changed or cut short.
         """
-        path, (unit, _) = self._trained_dir / "complete.json", budget(resolve(self.config))
+        path, (unit, _) = self._trained_dir / COMPLETE, budget(resolve(self.config))
         complete = read_complete(path.parent)
         if missing := [name for name in (f"num_env_{unit}", *NEEDED) if name not in complete]:
             raise JobError(f"{path} lacks {', '.join(missing)}, as that of an older version: move the folder away.")
@@ -263,7 +267,7 @@ class TrainingJob(RecordedJob):
     def _make_record(
         self, complete: Mapping[str, Any], task: str, evaluation: Mapping[str, Any], cores: int
     ) -> dict[str, object]:
-        rows = read_progress(self._trained_dir / "progress.csv")  # none where it diverged before the first
+        rows = read_progress(self._trained_dir / PROGRESS)  # none where it diverged before the first
         config = resolve(self.config)
         take_saved(config, self._trained_dir)
         unit, _ = budget(config)
