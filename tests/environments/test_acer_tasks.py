@@ -45,7 +45,7 @@ def make(
 
 def at(task: str, qpos: dict[int, Any] | None = None, qvel: dict[int, float] | None = None) -> ControlTask:
     """The task in the model's default state with some entries of its positions and velocities replaced."""
-    simulation = TASKS[task]()
+    simulation = TASKS[task]("executed")
     for index, value in (qpos or {}).items():
         simulation.data.qpos[index : index + np.size(value)] = value
     for index, value in (qvel or {}).items():
@@ -204,7 +204,7 @@ def test_reference_scores(task: str, kind: str) -> None:
         ("cartpole", "hand"): swing_up,
         ("reacher3", "hand"): reach,
     }
-    size = TASKS[task]().model.nu
+    size = TASKS[task]("executed").model.nu
     controller = controllers.get((task, kind), lambda observation: 0.3 * rng.normal(size=(len(observation), size)))
     episodes, expected, error = REFERENCES[task, kind]
     returns = returns_of(task, controller, episodes)
@@ -215,7 +215,7 @@ def test_the_page_has_the_sizes_and_steps_of_the_tasks() -> None:
     page = (ROOT / "docs/acer_tasks.md").read_text()
     for task, (actions, observations, freedom) in SIZES.items():
         stated = " (not stated)" if task in ("cartpole", "cheetah") else ""
-        simulation = TASKS[task]()
+        simulation = TASKS[task]("executed")
         steps = f"{simulation.model.opt.timestep * simulation.substeps:g} s, {simulation.substeps}"
         ends = "falls" if task == "walker" else "never"
         assert f"\n| {task} | {actions} | {observations}{stated} | {freedom} | {steps} | {ends} | " in page
@@ -438,7 +438,7 @@ def test_humanoids_are_laid_down_and_not_dropped(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("task", ["reacher3", "fish", "walker", "humanoid"])
 def test_observations_are_of_the_end_of_a_step(task: str) -> None:
     """MuJoCo by itself leaves the bodies where they were at the beginning of the last simulation step."""
-    simulation = TASKS[task]()
+    simulation = TASKS[task]("executed")
     simulation.reset(seed=0)
     action = np.ones(simulation.model.nu, np.float32)
     for _ in range(5):
