@@ -11,6 +11,7 @@ import numpy as np
 from rich.console import Console
 
 from repro.config import budget, frames_per_step, of_task
+from repro.environments.names import task_name
 from repro.evidence import random_player, records
 from repro.evidence.statistics import summarize_returns
 from repro.launch.recorded_job import RecordedJob, Stopped
@@ -34,8 +35,6 @@ class RandomJob(RecordedJob):
     """
 
     def __init__(self, config: ml_collections.ConfigDict, task: str, seed: int, results_dir: Path) -> None:
-        from repro.environments.names import task_name
-
         config = of_task(config, task_name(config.env.name, task))
         self.label = f"{config.experiment} {random_player.AGENT} {config.env.task} seed {seed}"
         names = (config.paper, config.experiment, config.env.task, random_player.AGENT)

@@ -16,6 +16,7 @@ import ml_collections
 
 from repro import cli
 from repro.config import budget, frames_per_step, resolve, resolve_plain, tasks, total_budget, use_processes
+from repro.environments.names import run_task
 from repro.evidence import behaviour, records
 from repro.evidence.staleness import CONFIGS_DIR, config_path
 from repro.launch.recorded_job import JobError, RecordedJob, Stopped
@@ -73,8 +74,6 @@ class TrainingJob(RecordedJob):
         runs_dir: Path,
         cluster: str | None = None,
     ) -> None:
-        from repro.environments.names import run_task
-
         if cluster:
             use_processes(config)
         self._on_cluster = (f"--cluster={cluster}",) if cluster else ()
