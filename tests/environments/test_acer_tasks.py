@@ -281,7 +281,7 @@ def test_reacher3_at_a_right_angle(target: tuple[float, float], reward: float) -
 
 def test_starts_of_reacher3() -> None:
     """Targets spread evenly over the disc, so a quarter of them lie within half its radius."""
-    task = TASKS["reacher3"]()
+    task = TASKS["reacher3"]("executed")
     starts, targets = [], []
     for seed in range(400):
         starts.append(task.reset(seed=seed)[0])
@@ -325,7 +325,7 @@ def test_a_fish_on_its_back_pays_for_it() -> None:
 
 
 def test_starts_of_fish() -> None:
-    task = TASKS["fish"]()
+    task = TASKS["fish"]("executed")
     starts = np.array([task.reset(seed=seed)[0] for seed in range(100)])
     directions = starts[:, :3] / np.linalg.norm(starts[:, :3], axis=1, keepdims=True)
     assert np.abs(directions.mean(0)).max() < 0.25  # facing the target and away from it alike
@@ -412,7 +412,7 @@ def test_observation_of_humanoid() -> None:
 
 
 def test_humanoids_start_lying_in_many_ways() -> None:
-    task = TASKS["humanoid"]()
+    task = TASKS["humanoid"]("executed")
     sides = []
     for seed in range(30):
         first = task.reset(seed=seed)[0]
@@ -428,7 +428,7 @@ def test_humanoids_start_lying_in_many_ways() -> None:
 
 def test_humanoids_are_laid_down_and_not_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(humanoid, "SETTLING_STEPS", 0)
-    task = TASKS["humanoid"]()
+    task = TASKS["humanoid"]("executed")
     for seed in range(10):
         first = task.reset(seed=seed)[0]
         assert first[66] == pytest.approx(0, abs=1e-9)

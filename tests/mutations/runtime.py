@@ -181,8 +181,8 @@ VARIANTS = [
     Variant(
         "run directory: a run with checkpoints is replaced",
         RUN_DIRECTORY,
-        "return any(saved) or (path",
-        "return (path",
+        "return any(saved) or is_complete(path) or",
+        "return is_complete(path) or",
         f"{TEST_RUN_DIRECTORY}::test_the_same_settings_resume_and_others_are_refused",
     ),
     Variant(
