@@ -53,7 +53,7 @@ def main(argv: list[str]) -> None:
         evaluate_tasks,
         largest_divisor,
     )
-    from repro.training.run_directory import CHECKPOINTS, RunDirectoryError
+    from repro.training.run_directory import CHECKPOINTS, EVALUATION, RunDirectoryError
 
     if VIDEO.value and Path(VIDEO.value).suffix not in video.CODECS:
         cli.fail(f"--video={VIDEO.value}: the name must end in {' or '.join(video.CODECS)}.")
@@ -90,18 +90,18 @@ def main(argv: list[str]) -> None:
             PolicySaver(trained.policy, batch_size=None).save(EXPORT.value)
             print(f"SavedModel: {EXPORT.value}")
     except (OSError, ValueError, RunDirectoryError, tf.errors.OpError) as error:
-        path = run_dir / "evaluation.json"
+        path = run_dir / EVALUATION
         cli.fail(f"the evaluation is in {path}, but what else was asked for failed: {error}", code=1)
 
 
 def read_run(run_dir: Path) -> dict[str, Any]:
     """Returns the settings of the run in a folder, or fails with one that is meant; without TensorFlow."""
-    from repro.training.run_directory import LINEAGE, RunDirectoryError, read_complete, read_settings
+    from repro.training.run_directory import LINEAGE, RunDirectoryError, is_complete, read_complete, read_settings
 
     try:
         settings = read_settings(run_dir)
         if (run_dir / LINEAGE).exists():
-            best = read_complete(run_dir)["best"] if (run_dir / "complete.json").exists() else 0
+            best = read_complete(run_dir)["best"] if is_complete(run_dir) else 0
             member = cli.command("repro.evaluate", f"--run_dir={run_dir}/member_{best:02d}")
             cli.fail(f"{run_dir} holds a population; evaluate one of its members, such as with: {member}")
     except RunDirectoryError as error:
@@ -162,7 +162,7 @@ def record_video(experiment: Experiment, run_dir: Path, seed: int, path: Path) -
     from repro.config import budget
     from repro.evidence.records import RecordError, git_commit, plain_config
     from repro.evidence.staleness import RUN_FIELDS, agent_config, config_difference
-    from repro.training.run_directory import CHECKPOINTS, is_newest, read_complete, write_json
+    from repro.training.run_directory import CHECKPOINTS, is_complete, is_newest, read_complete, write_json
 
     config = experiment.config
     unit, amount = budget(config)
@@ -175,7 +175,7 @@ def record_video(experiment: Experiment, run_dir: Path, seed: int, path: Path) -
     policy, environment, updates = experiment.load_policy(checkpoints, 1, SEED_OFFSET + seed, lambda line: None)
     with contextlib.closing(environment):
         recording = record_game(policy, environment, SEED_OFFSET + seed, path)
-    at_budget = (run_dir / "complete.json").exists() and "diverged" not in read_complete(run_dir)
+    at_budget = is_complete(run_dir) and "diverged" not in read_complete(run_dir)
     trained = {f"num_env_{unit}": amount} if at_budget and is_newest(checkpoints, updates) else {}
     settings = {"seed": seed, "scale": config.scale, "changes": {name: value for name, (value, _) in changes.items()}}
     played = {"unit": experiment.evaluation.unit, **recording._asdict(), "git_commit": git_commit()}

@@ -283,9 +283,9 @@ def _describe_end(run: RunDirectory, trainer: Trainer) -> str:
 
 
 def _describe_complete(run_dir: Path, unit: str) -> str:
-    from repro.training.run_directory import read_complete
+    from repro.training.run_directory import COMPLETE, read_complete
 
-    complete_json, reason = run_dir / "complete.json", read_complete(run_dir).get("diverged")
+    complete_json, reason = run_dir / COMPLETE, read_complete(run_dir).get("diverged")
     evaluate = cli.command("repro.evaluate", f"--run_dir={run_dir}")
     if reason:
         return (

@@ -64,15 +64,15 @@ class Actor:
         return self._rollout.observation is not None
 
     def sync_weights(self) -> None:
-        """Takes the latest published weights; for the schedule to call before each unroll (Section 3).
+        """Takes the latest published weights; for the schedule to call before each unroll.
 
         Raises:
             ValueError: as many variables as the policy has were not published.
         """
         self._inference.sync()
 
-    def take_weights(self, other: Actor) -> None:
-        """Takes the weights that another actor plays with, in whose place it comes, and goes on behind its episodes."""
+    def succeed(self, other: Actor) -> None:
+        """Comes in another actor's place: takes its weights and `on_episode`, and goes on behind its episodes."""
         self._inference.take_weights(other._inference)
         self.on_episode = other.on_episode
         if counters := other.get_counters():

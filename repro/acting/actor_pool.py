@@ -40,12 +40,6 @@ class ActorPool(Protocol):
     def interrupt(self) -> None:
         """Ends a wait in `play`, from any thread; to be called before the run is saved for the last time."""
 
-    def check(self) -> None:
-        """Raises ActorPoolError if they cannot go on."""
-
-    def flush(self) -> None:
-        """Waits until everything that was played is in the replay."""
-
     def totals(self) -> dict[str, Any]:
         """What a summary of the whole run says of the actors besides their restarts."""
 
@@ -100,12 +94,6 @@ class LocalActorPool:
 
     def interrupt(self) -> None:
         self._source.interrupt()
-
-    def check(self) -> None:
-        """An actor's error is raised in `play`."""
-
-    def flush(self) -> None:
-        """Steps are in the replay when `play` returns."""
 
     def totals(self) -> dict[str, Any]:
         return self._source.totals()

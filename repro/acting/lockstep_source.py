@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import queue
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
@@ -15,9 +13,10 @@ import numpy as np
 import tensorflow as tf
 
 from repro.acting.batches import CLOSE_SECONDS, POLL_SECONDS, Batch, GroupSizes
-from repro.acting.rollout import Episode
+from repro.acting.rollout import Episode, pack_episodes, unpack_episodes
 from repro.acting.supervision import ActorPoolError, Interrupted, Place, SupervisedActors
 from repro.acting.unrolls import UnrollGroup
+from repro.threads import CallThread
 
 PATIENCE_SECONDS = 10.0
 """Longest wait for the unrolls that are under way when the run is to end."""
@@ -72,8 +71,8 @@ class LockstepSource:
         self._ended: list[list[Episode]] = [[] for _ in actors.places]  # games of each actor, not yet in a round
         for place, ended in zip(actors.places, self._ended):
             place.actor.on_episode = ended.append
-        self._players = [_Player(actors, place) for place in actors.places]
-        self._in_flight: list[Future] = []  # one for each player
+        self._threads = [CallThread(f"actor-{place.index}") for place in actors.places]
+        self._in_flight: list[Future] = []  # one for each thread
         self._learning: deque[UnrollGroup] = deque()  # of the current round or the one before, not yet learned from
         self._begins_games = False  # whether the next round follows none of those that were restored
         self._patient_until: float | None = None  # set by `interrupt`
@@ -100,7 +99,7 @@ class LockstepSource:
             Interrupted: see `interrupt`.
         """
         if self._in_flight:
-            played = [group for i in range(len(self._players)) for group in self._wait_for(i)]
+            played = [group for i in range(len(self._threads)) for group in self._wait_for(i)]
             for group in played:
                 group.new_games |= self._begins_games
             self._begins_games = False
@@ -122,7 +121,7 @@ class LockstepSource:
         try:
             self.finish_playing()
         except (ActorPoolError, Interrupted):
-            ended = {str(i): _episode_state(list(episodes)) for i, episodes in enumerate(self._ended)}
+            ended = {str(i): pack_episodes(list(episodes)) for i, episodes in enumerate(self._ended)}
             games = {"actors": {}, "counters": self._actors.get_counters(), "ended": ended}
         else:
             places = [place for place in self._actors.places if place.actor.started]
@@ -131,7 +130,7 @@ class LockstepSource:
             str(i): {str(j): _group_state(group) for j, group in enumerate(played.groups)}
             for i, played in enumerate(self._rounds)
         }
-        episodes = {str(i): _episode_state(played.episodes) for i, played in enumerate(self._rounds)}
+        episodes = {str(i): pack_episodes(played.episodes) for i, played in enumerate(self._rounds)}
         acting = {str(i): _acting_state(played.groups[0]) for i, played in enumerate(self._rounds)}
         left = {
             str(i): _group_state(group) | {"acting": _acting_state(group)} for i, group in enumerate(self._learning)
@@ -148,13 +147,13 @@ class LockstepSource:
         self._actors.set_restarts(state["restarts"])
         self._begins_games = not state["actors"]
         for i, ended in state.get("ended", {}).items():
-            self._ended[int(i)].extend(_restored_episodes(ended))
+            self._ended[int(i)].extend(unpack_episodes(ended))
         for i in range(len(state["rounds"])):
             saved, acting = state["rounds"][str(i)], _restored_acting(state["acting"][str(i)])  # one of the whole round
             groups = [self._free.popleft() for _ in saved]
             for j, group in enumerate(groups):
                 _restore_group(group, saved[str(j)], acting)
-            self._rounds.append(_Round(groups, _restored_episodes(state["episodes"][str(i)])))
+            self._rounds.append(_Round(groups, unpack_episodes(state["episodes"][str(i)])))
         for i in range(len(state["left"])):
             group, saved = self._free.popleft(), state["left"][str(i)]
             _restore_group(group, saved, _restored_acting(saved["acting"]))
@@ -162,10 +161,10 @@ class LockstepSource:
 
     def close(self) -> None:
         deadline = time.monotonic() + CLOSE_SECONDS
-        for player in self._players:
-            player.end()
-        for player in self._players:
-            player.join(max(0.0, deadline - time.monotonic()))
+        for thread in self._threads:
+            thread.end()
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
         self._actors.close()
 
     def _begin_round(self) -> None:
@@ -190,10 +189,15 @@ class LockstepSource:
         return taken
 
     def _start_playing(self) -> None:
-        for player in self._players:
-            player.place.actor.sync_weights()  # here, not in its thread: the learner may publish before that runs
+        for thread, place in zip(self._threads, self._actors.places):
+            place.actor.sync_weights()  # here, not in its thread: the learner may publish before that runs
             groups = [self._free.popleft() for _ in range(self._sizes.per_actor)]
-            self._in_flight.append(player.play(groups))
+            self._in_flight.append(thread.call(self._play, place, groups))
+
+    def _play(self, place: Place, groups: list[UnrollGroup]) -> list[UnrollGroup]:
+        """Returns the groups, filled; those of an actor whose place another thread has by now are not asked for."""
+        self._actors.collect(place, groups)
+        return groups
 
     def _wait_for(self, index: int) -> list[UnrollGroup]:
         """Returns the unroll of an actor once it is played.
@@ -204,72 +208,24 @@ class LockstepSource:
         """
         while True:
             for place in self._actors.check():
-                self._replace_player(place)
+                self._replace_thread(place)
             try:
                 return self._in_flight[index].result(timeout=POLL_SECONDS)
             except TimeoutError:
                 if self._patient_until is not None and time.monotonic() > self._patient_until:
                     raise Interrupted from None
 
-    def _replace_player(self, place: Place) -> None:
+    def _replace_thread(self, place: Place) -> None:
         """Plays an unroll again whose thread hangs, in memory that this thread does not have."""
-        player = self._players[place.index] = _Player(self._actors, self._actors.supersede(place))
-        self._in_flight[place.index] = player.play([self._make_group() for _ in range(self._sizes.per_actor)])
-
-
-class _Player:
-    """A thread in which an actor plays the unrolls that it is given, one after the other.
-
-    Args:
-        actors: of the run.
-        place: of the actor.
-    """
-
-    def __init__(self, actors: SupervisedActors, place: Place) -> None:
-        self.place = place
-        self._actors = actors
-        self._orders: queue.SimpleQueue[tuple[list[UnrollGroup], Future] | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name=f"actor-{place.index}", daemon=True)
-
-    def play(self, groups: list[UnrollGroup]) -> Future:
-        """Returns what will be the same groups, filled, or an ActorPoolError."""
-        if self._thread.ident is None:
-            self._thread.start()
-        future: Future = Future()
-        self._orders.put((groups, future))
-        return future
-
-    def end(self) -> None:
-        """Ends the thread after its present unroll."""
-        self._orders.put(None)
-
-    def join(self, seconds: float) -> None:
-        """Waits for the thread's end, at most so long."""
-        if self._thread.ident is not None:
-            self._thread.join(timeout=seconds)
-
-    def _run(self) -> None:
-        while (order := self._orders.get()) is not None:
-            groups, future = order
-            try:
-                if not self._actors.collect(self.place, groups):
-                    return
-                future.set_result(groups)
-            except BaseException as error:  # noqa: BLE001 - handed to the learner's thread, which raises it
-                future.set_exception(error)
+        self._threads[place.index].end()
+        thread = self._threads[place.index] = CallThread(f"actor-{place.index}")
+        groups = [self._make_group() for _ in range(self._sizes.per_actor)]
+        self._in_flight[place.index] = thread.call(self._play, self._actors.supersede(place), groups)
 
 
 def _group_state(group: UnrollGroup) -> dict[str, Any]:
     arrays = {str(i): array for i, array in enumerate(tf.nest.flatten(group.arrays))}
     return {"arrays": arrays, "version": np.int64(group.version), "new_games": int(group.new_games)}
-
-
-def _episode_state(episodes: Sequence[Episode]) -> np.ndarray:
-    return np.array(episodes, np.float64).reshape(-1, len(Episode._fields))
-
-
-def _restored_episodes(state: np.ndarray) -> list[Episode]:
-    return [Episode(float(score), int(frames), int(task)) for score, frames, task in state]
 
 
 def _acting_state(group: UnrollGroup) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from reverb.platform.default.checkpointers import DefaultCheckpointer
 from tf_agents.experimental.distributed import reverb_variable_container
 
 from repro.acting.machines import check_reached
-from repro.acting.rollout import Episode
+from repro.acting.rollout import Episode, unpack_episodes
 from repro.acting.weights import WeightsPublisher, WeightsSnapshot
 from repro.acting.weights_relay import WeightsRelay
 from repro.quiet import suppress_stderr
@@ -287,8 +287,7 @@ class Reports:
         if time.monotonic() < self._next_games:
             return []
         self._next_games = time.monotonic() + GAMES_SECONDS
-        games = [game for report in self._read(GAMES, MAX_REPORTS) for game in report.reshape(-1, report.shape[-1])]
-        return [Episode(float(score), int(frames), *map(int, task)) for score, frames, *task in games]
+        return [game for report in self._read(GAMES, MAX_REPORTS) for game in unpack_episodes(report)]
 
     def _read(self, table: str, max_count: int) -> list[np.ndarray]:
         count = min(max_count, int(self._client.server_info()[table].current_size))

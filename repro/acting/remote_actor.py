@@ -19,8 +19,8 @@ from repro.acting.batches import GroupSizes
 from repro.acting.remote import Reporter
 from repro.acting.remote_unrolls import UnrollSender
 from repro.acting.unrolls import UnrollGroup
-from repro.replay.sequence_writer import Priority, write_group
-from repro.replay.sequences import SequenceSettings, make_writer
+from repro.replay.sequence_writer import Priority, SequenceSettings, write_group
+from repro.replay.sequences import make_writer
 
 LOOK_SECONDS = 2.0
 """Between two looks whether the server is there."""

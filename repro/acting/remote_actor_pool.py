@@ -93,7 +93,7 @@ class RemoteActorPool:
         """Waits until actors have played so many frames, and takes no more of what they reported."""
         taken: list[PlayedUnroll] = []
         while True:
-            self.check()
+            self._actors.check()
             if self._keeper is not None:
                 self._keeper.look()
             if self._keeper is None or self._keeper.answers:
@@ -119,12 +119,6 @@ class RemoteActorPool:
         if self._keeper is not None:
             self._keeper.interrupt()
 
-    def check(self) -> None:
-        self._actors.check()
-
-    def flush(self) -> None:
-        """What actors have not sent yet is not in the replay that is saved; they send it later."""
-
     def totals(self) -> dict[str, Any]:
         """See `describe_totals`; of the unrolls that actors had begun when they ended, one a game is counted."""
         games = self._envs_per_actor * self._actors.broken_off
@@ -139,7 +133,7 @@ class RemoteActorPool:
 
     def set_state(self, state: dict[str, Any]) -> None:
         self._frames = state["frames"]
-        self._version = state.get("version", 0.0)
+        self._version = state["version"]
         self._machines = {int(machine) for machine in state["machines"]}
         self._actors.set_state(state["actors"])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,17 @@ class Episode(NamedTuple):
     score: float
     frames: int
     task: int = 0
+
+
+def pack_episodes(episodes: Sequence[Episode]) -> np.ndarray:
+    """Rows of score, frames and task, float64 [N, 3]."""
+    return np.array(episodes, np.float64).reshape(-1, len(Episode._fields))
+
+
+def unpack_episodes(rows: np.ndarray) -> list[Episode]:
+    """Returns what `pack_episodes` was given; of several such arrays, [..., N, 3], one after the other."""
+    rows = rows.reshape(-1, len(Episode._fields))
+    return [Episode(float(score), int(frames), int(task)) for score, frames, task in rows]
 
 
 class Transition(NamedTuple):

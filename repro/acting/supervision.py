@@ -68,7 +68,7 @@ class PatientClock:
 class Supervision(NamedTuple):
     """How actors are watched.
 
-    warn: called with one line for each actor that is replaced.
+    warn: called with one line for each actor that is replaced, as for the evaluator, the replay or a learner.
     logs: folder for the tracebacks of actors that failed, made where one does.
     silent_seconds: without an unroll, after which an actor hangs; above 0.
     """
@@ -222,7 +222,7 @@ class SupervisedActors:
         if not self._is_current(place):  # it took too long
             _close(successor)
             return
-        successor.take_weights(place.actor)
+        successor.succeed(place.actor)
         place.actor = successor
         place.restarts += 1
         self._lines.append(

@@ -62,6 +62,9 @@ class WeightsPublisher:
 
     Attributes:
         latest: what actors take; its version is -1 before the first publication.
+
+    Raises:
+        ValueError: `delay` is negative.
     """
 
     def __init__(self, variables: Sequence[tf.Variable], *, acting: Sequence[tf.Variable] = (), delay: int = 0) -> None:

@@ -28,8 +28,8 @@ from repro.papers.ctrace.experiment import SequenceExperiment
 from repro.papers.ctrace.experiments.r2d2 import R2d2Experiment
 from repro.replay.refer import ReferMemory
 from repro.replay.sequence_memory import SequenceMemory
-from repro.replay.sequence_writer import SequenceWriter
-from repro.replay.sequences import Sample, SequenceReplay, SequenceSettings, StoredSequences, make_writer
+from repro.replay.sequence_writer import SequenceSettings, SequenceWriter
+from repro.replay.sequences import Sample, SequenceReplay, StoredSequences, make_writer
 from repro.replay.step_layout import StepLayout
 from repro.replay.unrolls import UnrollReplay
 from repro.training import devices
@@ -156,7 +156,7 @@ def on_reverb(spec: Trajectory, settings: SequenceSettings, folder: Path) -> Ite
     replay = SequenceReplay(spec, settings, folder / "working")
     replay.start()
     try:
-        writer = replay.make_writer()
+        writer = make_writer(reverb.Client(replay.address), spec, settings, None)
         yield Store(writer, writer.flush, replay)
     finally:
         replay.close()

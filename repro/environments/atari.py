@@ -373,16 +373,14 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         newest = _channels_last(self._stacked[:1])[0, ..., -channels:]
         return np.repeat(newest, 3 // channels, axis=-1)
 
-    def step_emulators(self, actions: np.ndarray) -> None:
+    def step_emulators(self, actions: np.ndarray) -> tuple[Any, ...]:
         """Steps ALE's games alone, as a benchmark of emulation does: rules and observations know nothing of it.
+
+        It is `AtariVectorEnv.step` with lists: ALE reads arrays number by number, which takes four times as long.
 
         Args:
             actions: int32 [N] in [0, num_actions).
         """
-        self._step_emulators(actions)
-
-    def _step_emulators(self, actions: np.ndarray) -> tuple[Any, ...]:
-        """`AtariVectorEnv.step` with lists: ALE reads arrays number by number, which takes four times as long."""
         self._ale.ale.send(self._place_in_ale[actions].tolist(), self._paddle_strengths)
         return self._ale.ale.recv()
 
@@ -390,7 +388,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         """Steps emulators and what is known of the games; returns clipped reward, terminated, truncated."""
         beginning, out_of_time = self._over, self._out_of_time
         self._record_actions(actions)
-        self._stacked, reward, over, _, info = self._step_emulators(actions)
+        self._stacked, reward, over, _, info = self.step_emulators(actions)
         life_lost = (info["lives"] < self._lives) & ~over  # the last one too, where the game runs on at 0 lives
         self._lives = info["lives"]
         self._frames = info["episode_frame_number"] - self._first_frame

@@ -48,7 +48,7 @@ class BatchedEnvironment(Protocol):
         """Steps every game.
 
         Args:
-            actions: int32 [N].
+            actions: int32 [N]; of continuous actions float32 [N, A].
 
         Returns:
             observation: [N, ...]; the memory may be used again by the next step.
@@ -57,7 +57,8 @@ class BatchedEnvironment(Protocol):
             truncated: bool [N], cut by a time limit; the value of the observation counts.
             info: `game_over` bool [N], and where it is true `episode_return` float32 [N], the whole game's
                 unclipped return, and `episode_frames` int32 [N]. Where a batch has several tasks, `task`
-                int32 [N], the number of each environment's task.
+                int32 [N], the number of each environment's task. Where observations are to have another reward
+                than learning, `last_reward` float32 [N].
         """
 
     def get_state(self) -> dict[str, Any]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from repro.environments.batched import BatchedEnvironment, CountsEpisodes
+from repro.threads import CallThread
 
 CLOSE_SECONDS = 10.0
 """Longest wait for tasks that are closed; one that hangs is closed when it wakes up, or ends with the process."""
@@ -81,7 +80,7 @@ class MixedTasks:
         self.num_envs, self.num_actions = sum(part.num_envs for part in parts), one.num_actions
         self.metadata, self.time_step_spec, self.action_spec = one.metadata, one.time_step_spec, one.action_spec
         self._task = np.tile(np.arange(first, first + len(parts), dtype=np.int32), one.num_envs)
-        self._players = [_Player(f"task-{task}") for task in tasks]
+        self._threads = [CallThread(f"task-{task}") for task in tasks]
 
     def reset(self) -> tuple[Any, dict[str, Any]]:
         observations, _ = zip(*self._of_each(lambda i, part: part.reset()))
@@ -132,42 +131,16 @@ class MixedTasks:
 
     def close(self, **kwargs: Any) -> None:
         """Closes the batches of all tasks, each once it has ended what it is at."""
-        closed = [player.call(part.close, **kwargs) for player, part in zip(self._players, self._parts)]
-        for player in self._players:
-            player.end()
+        closed = [thread.call(part.close, **kwargs) for thread, part in zip(self._threads, self._parts)]
+        for thread in self._threads:
+            thread.end()
         for future in wait(closed, CLOSE_SECONDS).done:
             future.result()
 
     def _of_each(self, function: Callable[[int, BatchedEnvironment], _Result]) -> list[_Result]:
         """Results of a function of each part's number and the part, all called at the same time."""
-        calls = [player.call(function, *part) for player, part in zip(self._players, enumerate(self._parts))]
+        calls = [thread.call(function, *part) for thread, part in zip(self._threads, enumerate(self._parts))]
         return [call.result() for call in calls]
-
-
-class _Player:
-    """A thread that makes the calls of one task, one after the other; one that hangs does not keep the process."""
-
-    def __init__(self, name: str) -> None:
-        self._orders: queue.SimpleQueue[tuple[Future, Callable[[], Any]] | None] = queue.SimpleQueue()
-        threading.Thread(target=self._run, name=name, daemon=True).start()
-
-    def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
-        """Returns what will be the function's result."""
-        future: Future = Future()
-        self._orders.put((future, lambda: function(*args, **kwargs)))
-        return future
-
-    def end(self) -> None:
-        """Ends the thread after the calls that were ordered."""
-        self._orders.put(None)
-
-    def _run(self) -> None:
-        while (order := self._orders.get()) is not None:
-            future, function = order
-            try:
-                future.set_result(function())
-            except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
-                future.set_exception(error)
 
 
 def _interleave(parts: Sequence[Any]) -> Any:

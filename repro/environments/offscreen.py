@@ -5,10 +5,7 @@ from __future__ import annotations
 import atexit
 import importlib
 import os
-import queue
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any
 
 import mujoco
@@ -16,6 +13,7 @@ import numpy as np
 
 from repro.environments.batched import RenderError, one_line
 from repro.environments.rendering import choose_gl
+from repro.threads import CallThread
 
 MAX_GEOMS = 1000
 """More shapes than any scene of the control suite has."""
@@ -40,9 +38,12 @@ class OffscreenRenderer:
         choose_gl()
         self._label = label
         self._is_closed = False
-        self._calls: queue.SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...], Future[Any]]] = queue.SimpleQueue()
-        threading.Thread(target=self._serve, daemon=True).start()
-        self._call(self._open, model, height, width)
+        self._thread = CallThread("renderer")
+        try:
+            self._call(self._open, model, height, width)
+        except RenderError:
+            self._thread.end()
+            raise
         atexit.register(self.close)  # before MuJoCo closes the display, whose hook is older
 
     def render(self, model: mujoco.MjModel, data: mujoco.MjData) -> np.ndarray:
@@ -64,28 +65,17 @@ class OffscreenRenderer:
             return
         self._is_closed = True
         atexit.unregister(self.close)
-        self._call(self._free)
+        try:
+            self._call(self._free)
+        finally:
+            self._thread.end()
 
     def _call(self, function: Callable[..., Any], *args: Any) -> Any:
         """Calls a function in the renderer's thread."""
-        result: Future[Any] = Future()
-        self._calls.put((function, args, result))
         try:
-            return result.result()
+            return self._thread.call(function, *args).result()
         except Exception as error:  # noqa: BLE001 - each graphics library has errors of its own
             raise RenderError(f"{self._label} cannot be shown: {one_line(error)}.") from error
-
-    def _serve(self) -> None:
-        """Makes calls until the context is freed, or could not be made."""
-        function = None
-        while function != self._free:
-            function, args, result = self._calls.get()
-            try:
-                result.set_result(function(*args))
-            except Exception as error:  # noqa: BLE001 - it is raised where the call was made
-                result.set_exception(error)
-                if function == self._open:
-                    return
 
     def _open(self, model: mujoco.MjModel, height: int, width: int) -> None:
         self._gl = importlib.import_module(f"mujoco.{os.environ['MUJOCO_GL']}").GLContext(width, height)

@@ -12,10 +12,10 @@ from repro.evidence import records
 from repro.evidence.commands import Run
 from repro.files import try_lock
 from repro.launch.machine_run import OTHER_VERSION, Results, State
-from repro.launch.recorded_job import InUseError, JobError, RecordedJob, Stopped
-from repro.launch.run_files import CHUNK_BYTES, OUTPUT, PROGRESS, Files, Inbox, checkpoint_of, list_saved
+from repro.launch.recorded_job import JobError, RecordedJob
+from repro.launch.run_files import CHUNK_BYTES, OUTPUT, Files, Inbox, checkpoint_of, list_saved
 from repro.launch.training_job import TrainingJob
-from repro.training.run_directory import wait_until_free
+from repro.training.run_directory import PROGRESS
 
 POLL_SECONDS = 2.0
 """How often the head looks at a run."""
@@ -105,8 +105,7 @@ class ClusterJob(RecordedJob):
                     self._work(len(cores))
                     return
                 except LostError as error:
-                    if self._stopped:
-                        raise Stopped from None
+                    self._check_stop()
                     losses = 1 if self._checkpoints > came else losses + 1
                     if losses == MAX_LOSSES:
                         raise JobError(f"it was lost {losses} times in a row, the last time {error}.") from None
@@ -231,10 +230,6 @@ class ClusterJob(RecordedJob):
             for name, content in results.figures.items():
                 (folder / name).write_bytes(content)
 
-    def _check_stop(self) -> None:
-        if self._stopped:
-            raise Stopped
-
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         """Keeps other processes out of the run's folder, if it has one.
@@ -249,8 +244,6 @@ class ClusterJob(RecordedJob):
         self._run_dir.mkdir(parents=True, exist_ok=True)
         lock: TextIO | None
         while (lock := try_lock(self._run_dir / ".lock")) is None:
-            if not wait_until_free(self._run_dir, stop=lambda: self._stopped):
-                self._check_stop()
-                raise InUseError(f"another process is running in {self._run_dir}.")
+            self._wait_until_free(self._run_dir)
         with lock:
             yield

@@ -189,7 +189,7 @@ def has_remote_actors(config: ml_collections.ConfigDict, agent: str) -> bool:
     from repro.training.experiment import RemoteActing
 
     experiment = find_experiment(config)
-    return isinstance(experiment, RemoteActing) and PROCESSES in getattr(experiment, "SCHEDULES", (PROCESSES,))
+    return isinstance(experiment, RemoteActing) and PROCESSES in experiment.SCHEDULES
 
 
 def make_job(run: Run, results_dir: Path, runs_dir: Path, cluster: str | None = None) -> RecordedJob:

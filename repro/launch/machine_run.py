@@ -89,7 +89,9 @@ class MachineRun:
         _remove_leftovers(place)
         self._cores, self._locks = _claim_cores(self._num_cores, place)
         self._folder = place / uuid.uuid4().hex
-        self._locks += [lock for lock in [try_lock(_lock_of(self._folder))] if lock is not None]
+        lock = try_lock(_lock_of(self._folder))
+        assert lock is not None, "no other process has a new folder"
+        self._locks.append(lock)
         self._folder.mkdir()
         self._job = make_job(run, self._folder / "results", self._folder / "runs")
         self._job.commit = commit

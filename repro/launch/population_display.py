@@ -12,7 +12,7 @@ from rich.console import Console
 from repro.amounts import short
 from repro.launch.lineage import Lineage
 from repro.training.progress_line import format_score, make_bar
-from repro.training.run_directory import RunDirectoryError, read_progress
+from repro.training.run_directory import PROGRESS, RunDirectoryError, read_progress
 
 SECONDS_BETWEEN_DRAWINGS = 2.0
 
@@ -62,7 +62,7 @@ class PopulationDisplay:
         while not self._end.wait(SECONDS_BETWEEN_DRAWINGS):
             for task, folder in zip(self._bars.tasks, self._folders, strict=True):
                 try:
-                    rows = read_progress(folder / "progress.csv")
+                    rows = read_progress(folder / PROGRESS)
                 except RunDirectoryError:  # which the member's own training says
                     continue
                 frames = rows[-1][f"num_env_{self._unit}"] if rows else 0

@@ -12,6 +12,7 @@ import numpy as np
 from rich.console import Console
 
 from repro.config import budget, frames_per_step, of_task
+from repro.environments.names import task_name
 from repro.evidence import random_player, records
 from repro.evidence.statistics import summarize_returns
 from repro.launch.recorded_job import RecordedJob, Stopped
@@ -35,8 +36,6 @@ class RandomJob(RecordedJob):
     """
 
     def __init__(self, config: ml_collections.ConfigDict, task: str, seed: int, results_dir: Path) -> None:
-        from repro.environments.names import task_name
-
         config = of_task(config, task_name(config.env.name, task))
         self.label = f"{config.experiment} {random_player.AGENT} {config.env.task} seed {seed}"
         names = (config.paper, config.experiment, config.env.task, random_player.AGENT)
@@ -63,15 +62,11 @@ class RandomJob(RecordedJob):
             frames += game.frames
             self._returns.append(game.score)
 
-        def check_stop() -> None:
-            if self._stopped:
-                raise Stopped
-
         self._returns.clear()
         with contextlib.closing(make_evaluation_environment(self.config, NUM_ENVS, seed)) as environment:
             policy = UniformPolicy(environment.time_step_spec, environment.action_spec)
             try:
-                games = play(policy, environment, EPISODES, seed, count, check_stop)
+                games = play(policy, environment, EPISODES, seed, count, self._check_stop)
             except KeyboardInterrupt:
                 raise Stopped from None
         seconds = time.monotonic() - began

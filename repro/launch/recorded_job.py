@@ -11,7 +11,7 @@ import ml_collections
 
 from repro.evidence import records
 from repro.evidence.staleness import stale_reason
-from repro.training.run_directory import RunDirectoryError
+from repro.training.run_directory import RunDirectoryError, wait_until_free
 
 
 class JobError(RuntimeError):
@@ -87,6 +87,22 @@ class RecordedJob(abc.ABC):
     def stop(self) -> None:
         """Asks for an end before its own, from another thread; asking again does no harm."""
         self._stopped = True
+
+    def _check_stop(self) -> None:
+        """Raises Stopped where an end was asked for."""
+        if self._stopped:
+            raise Stopped
+
+    def _wait_until_free(self, run_dir: Path) -> None:
+        """Waits for a process that a killed command left behind, and that saves the run in a folder.
+
+        Raises:
+            InUseError: another process uses the folder for longer.
+            Stopped: asked to.
+        """
+        if not wait_until_free(run_dir, stop=lambda: self._stopped):
+            self._check_stop()
+            raise InUseError(f"another process is running in {run_dir}.")
 
     def take_back_stop(self) -> None:
         """Lets a job that was asked to end be run again."""

@@ -11,12 +11,19 @@ from pathlib import Path
 
 from repro.files import flush
 from repro.training.manifest import find_damage
-from repro.training.run_directory import CHECKPOINTS, LINEAGE, newest_checkpoint, newest_first, remove_old, write_json
+from repro.training.run_directory import (
+    CHECKPOINTS,
+    COMPLETE,
+    LINEAGE,
+    newest_checkpoint,
+    newest_first,
+    remove_old,
+    write_json,
+)
 
-PROGRESS = "progress.csv"
 OUTPUT = ("tensorboard", "actors")
 """Folders that a run writes and never reads."""
-LAST = ("piece.json", LINEAGE, "complete.json")
+LAST = ("piece.json", LINEAGE, COMPLETE)
 """Files that say of others that they are there, so that they come after them, in this order."""
 MACHINES = "machines.json"
 INCOMING = ".incoming"

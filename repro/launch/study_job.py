@@ -69,8 +69,7 @@ class StudyJob(RecordedJob):
             bar = bars.add_task(self.label, total=1.0)
 
             def advance(done: int, pieces: int) -> None:
-                if self._stopped:
-                    raise Stopped
+                self._check_stop()
                 self._share_done = done / pieces
                 bars.update(bar, completed=self._share_done)
 

@@ -16,23 +16,27 @@ import ml_collections
 
 from repro import cli
 from repro.config import budget, frames_per_step, resolve, resolve_plain, tasks, total_budget, use_processes
+from repro.environments.names import run_task
 from repro.evidence import behaviour, records
 from repro.evidence.staleness import CONFIGS_DIR, config_path
-from repro.launch.recorded_job import InUseError, JobError, RecordedJob, Stopped
+from repro.launch.recorded_job import JobError, RecordedJob, Stopped
 from repro.launch.recording import budget_fields, circumstances, identity_fields, series_fields, utc_now
 from repro.launch.run_files import read_machines
 from repro.processes import end_with_parent
 from repro.training.run_directory import (
     CHECKPOINTS,
+    COMPLETE,
+    EVALUATION,
     ORIGIN,
+    PROGRESS,
     RunDirectoryError,
     changed_settings,
     has_saved,
+    is_complete,
     is_newest,
     read_complete,
     read_progress,
     read_settings,
-    wait_until_free,
     write_json,
 )
 from repro.training.sizes import take_saved
@@ -70,8 +74,6 @@ class TrainingJob(RecordedJob):
         runs_dir: Path,
         cluster: str | None = None,
     ) -> None:
-        from repro.environments.names import run_task
-
         if cluster:
             use_processes(config)
         self._on_cluster = (f"--cluster={cluster}",) if cluster else ()
@@ -103,11 +105,11 @@ class TrainingJob(RecordedJob):
         self.run_dir.mkdir(parents=True, exist_ok=True)
         if reason := self.refusal():
             raise JobError(reason)
-        self._wait_until_free()
+        self._wait_until_free(self.run_dir)
         if not self._was_begun():
             origin = {"git_commit": self.find_commit(), "behaviour": self._behaviour_version()}
             write_json(self._origin, origin)
-        if not (self.run_dir / "complete.json").exists():
+        if not is_complete(self.run_dir):
             file = config_path(self.config.paper, self.config.experiment, Path("paper_configs"))
             flags = [
                 f"--run_dir={self.run_dir}",
@@ -122,7 +124,7 @@ class TrainingJob(RecordedJob):
             except JobError:
                 if not self._diverged():
                     raise
-        if not (self.run_dir / "complete.json").exists():
+        if not is_complete(self.run_dir):
             raise Stopped
         complete = self._read_complete()
         if self._evaluations(complete) is None:
@@ -192,28 +194,15 @@ class TrainingJob(RecordedJob):
     def _logged(self) -> list[dict[str, float]]:
         """The rows of the run's log; none where one cannot be read, for which the run itself fails."""
         try:
-            return read_progress(self.run_dir / "progress.csv")
+            return read_progress(self.run_dir / PROGRESS)
         except RunDirectoryError:
             return []
 
     def _was_begun(self) -> bool:
         return self._origin.exists() and has_saved(self.run_dir)
 
-    def _wait_until_free(self) -> None:
-        """Waits for a process that a killed command left behind, and that saves this run.
-
-        Raises:
-            InUseError: another process uses the folder for longer.
-            Stopped: asked to.
-        """
-        if not wait_until_free(self.run_dir, stop=lambda: self._stopped):
-            if self._stopped:
-                raise Stopped
-            raise InUseError(f"another process is running in {self.run_dir}.")
-
     def _call(self, cores: list[int], log: Path | None, module: str, *arguments: str) -> None:
-        if self._stopped:
-            raise Stopped
+        self._check_stop()
         command = [sys.executable, "-m", module, *arguments]
         output = log.open("a") if log else None
         self._process = subprocess.Popen(
@@ -237,7 +226,7 @@ class TrainingJob(RecordedJob):
 
     def _diverged(self) -> bool:
         """Whether the run is at its end by a loss that was not finite, and counts as it is."""
-        return (self.run_dir / "complete.json").exists() and "diverged" in read_complete(self.run_dir)
+        return is_complete(self.run_dir) and "diverged" in read_complete(self.run_dir)
 
     def _evaluations(self, complete: Mapping[str, Any]) -> dict[str, Mapping[str, Any]] | None:
         """Each task's evaluation: the run's own, or of its last checkpoint with the protocol's number of games.
@@ -246,7 +235,7 @@ class TrainingJob(RecordedJob):
         """
         if "evaluation" in complete:
             return {self.config.env.task: complete["evaluation"]}
-        path = self._trained_dir / "evaluation.json"
+        path = self._trained_dir / EVALUATION
         if not path.exists():
             return None
         played = json.loads(path.read_text())
@@ -264,7 +253,7 @@ class TrainingJob(RecordedJob):
             JobError: it lacks what a record needs.
             RunDirectoryError: it was changed or cut short.
         """
-        path, (unit, _) = self._trained_dir / "complete.json", budget(resolve(self.config))
+        path, (unit, _) = self._trained_dir / COMPLETE, budget(resolve(self.config))
         complete = read_complete(path.parent)
         if missing := [name for name in (f"num_env_{unit}", *NEEDED) if name not in complete]:
             raise JobError(f"{path} lacks {', '.join(missing)}, as that of an older version: move the folder away.")
@@ -277,7 +266,7 @@ class TrainingJob(RecordedJob):
     def _make_record(
         self, complete: Mapping[str, Any], task: str, evaluation: Mapping[str, Any], cores: int
     ) -> dict[str, object]:
-        rows = read_progress(self._trained_dir / "progress.csv")  # none where it diverged before the first
+        rows = read_progress(self._trained_dir / PROGRESS)  # none where it diverged before the first
         config = resolve(self.config)
         take_saved(config, self._trained_dir)
         unit, _ = budget(config)

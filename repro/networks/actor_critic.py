@@ -43,7 +43,8 @@ class ActorCritic(SequenceNetwork):
     ) -> None:
         if core_units is None and instruction_encoder is not None:
             raise ValueError("ActorCritic: instructions are an input of a recurrent core, and there is none.")
-        super().__init__(num_actions, "actor_critic")
+        super().__init__(name="actor_critic")
+        self._num_actions = num_actions
         seeds = distinct_seeds(seed)
         self._torso = torso
         self._policy_head = tf.keras.layers.Dense(

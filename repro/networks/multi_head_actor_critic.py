@@ -53,7 +53,7 @@ class MultiHeadActorCritic(SequenceNetwork):
         acting: str = "first",
         seed: int,
     ) -> None:
-        super().__init__(num_outputs, "multi_head_actor_critic")
+        super().__init__(name="multi_head_actor_critic")
         if acting not in ACTING or num_heads < 1:
             raise ValueError(
                 f"MultiHeadActorCritic: needs a head or more, and acting one of {', '.join(ACTING)}; "

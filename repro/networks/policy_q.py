@@ -21,7 +21,7 @@ class PolicyQ(SequenceNetwork):
     """
 
     def __init__(self, torso: tf.keras.layers.Layer, num_actions: int, *, seed: int) -> None:
-        super().__init__(num_actions, "policy_q")
+        super().__init__(name="policy_q")
         seeds = distinct_seeds(seed)
         self._torso = torso
         self._policy_head = tf.keras.layers.Dense(

@@ -22,7 +22,7 @@ class QNetwork(SequenceNetwork):
     """
 
     def __init__(self, torso: tf.keras.layers.Layer, num_actions: int, *, seed: int) -> None:
-        super().__init__(num_actions, "q_network")
+        super().__init__(name="q_network")
         self._torso = torso
         initializer = TruncatedNormalFanIn(next(distinct_seeds(seed)))
         self._head = tf.keras.layers.Dense(num_actions, kernel_initializer=initializer, name="q")

@@ -33,11 +33,6 @@ class ResettingLSTM(tf.keras.layers.Layer):
         self._units = units
         self._seed = seed
 
-    @property
-    def units(self) -> int:
-        """Width of h and c."""
-        return self._units
-
     def build(self, input_shape: tf.TensorShape) -> None:
         """Creates W [F + units, 4 units] and b [4 units] for inputs [B, T, F]."""
         rows = int(input_shape[-1]) + self._units

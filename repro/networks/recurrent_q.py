@@ -31,7 +31,8 @@ class RecurrentQ(SequenceNetwork):
     def __init__(
         self, torso: tf.keras.layers.Layer, num_actions: int, core_units: int, dueling_units: int, *, seed: int
     ) -> None:
-        super().__init__(num_actions, "recurrent_q")
+        super().__init__(name="recurrent_q")
+        self._num_actions = num_actions
         seeds = distinct_seeds(seed)
         self._torso = torso
         self._head = DuelingHead(dueling_units, num_actions, next(seeds))

@@ -13,20 +13,7 @@ class SequenceNetwork(tf.keras.Model):
     """A Keras model that is called with observations [B, T, ...], step types int32 [B, T] and a core's state.
 
     Its last output is the core's state after the last step. Subclasses with a core replace `initial_state`.
-
-    Args:
-        num_actions: A; of continuous actions, the width of a policy's head.
-        name: of the model.
     """
-
-    def __init__(self, num_actions: int, name: str) -> None:
-        super().__init__(name=name)
-        self._num_actions = num_actions
-
-    @property
-    def num_actions(self) -> int:
-        """A, width of the head that says something of every action."""
-        return self._num_actions
 
     def initial_state(self, batch_size: int | tf.Tensor) -> State:
         """The core's state before an episode, float32 [batch_size, units] each; () without a core."""

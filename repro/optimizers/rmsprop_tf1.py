@@ -41,11 +41,9 @@ class RMSPropTF1(tf.keras.optimizers.Optimizer):
         decay: float = 0.99,
         momentum: float = 0.0,
         epsilon: float = 0.01,
-        name: str = "RMSPropTF1",
-        **kwargs: Any,
     ) -> None:
         # Keras would wrap the fused kernel in an XLA computation of its own on a GPU.
-        super().__init__(name=name, **({"jit_compile": False} | kwargs))
+        super().__init__(name="RMSPropTF1", jit_compile=False)
         self._learning_rate = self._build_learning_rate(learning_rate)
         self.decay = decay
         self.momentum = momentum
@@ -97,7 +95,7 @@ class RMSPropTF1(tf.keras.optimizers.Optimizer):
         return steps
 
     def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {
+        return {
             "learning_rate": self._serialize_hyperparameter(self._learning_rate),
             "decay": self.decay,
             "momentum": self.momentum,

@@ -52,10 +52,6 @@ class MixedBatches:
         self._versions = np.full(capacity, NO_VERSION, np.int64)  # that of unroll i lies at i % capacity
         self._num_replayed = num_replayed
 
-    def __len__(self) -> int:
-        """Unrolls that can be sampled."""
-        return len(self._replay)
-
     def mix(self, new: Sequence[Trajectory], versions: Sequence[int], rng: np.random.Generator) -> MixedBatch:
         """Stores new unrolls and returns them with replayed ones.
 

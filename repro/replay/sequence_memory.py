@@ -11,8 +11,8 @@ import tensorflow as tf
 from tf_agents.trajectories import Trajectory
 
 from repro.replay.frame_stacks import OLDER, Frames
-from repro.replay.sequence_writer import Priority, SequenceWriter, lead_row
-from repro.replay.sequences import Sample, SequenceSettings, check_priorities
+from repro.replay.sequence_writer import Priority, SequenceSettings, SequenceWriter, lead_row
+from repro.replay.sequences import Sample, check_priorities
 from repro.replay.shared_rows import SharedRows, taken
 from repro.replay.step_layout import StepLayout
 from repro.replay.sum_tree import SumTree
@@ -276,8 +276,7 @@ class MemoryWriter(SequenceWriter):
     """
 
     def __init__(self, memory: SequenceMemory, priority: Priority | None) -> None:
-        settings = memory.settings
-        super().__init__(memory.layout, settings.steps + 1, settings.period, settings.lead, priority)
+        super().__init__(memory.layout, memory.settings, priority)
         self._memory = memory
         self._step_rows: list[int] = []  # of the game, the last ones; some several times in a row
         self._frame_rows: list[int] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import reverb
@@ -14,6 +14,9 @@ from tf_agents.trajectories import StepType, Trajectory
 
 from repro.replay.frame_stacks import OLDER
 from repro.replay.step_layout import FRAME, STATE, STEP, StepLayout
+
+TABLE = "sequences"
+"""Name of the table on Reverb."""
 
 CHUNK = 8
 """Steps that are compressed together; fewer would compress worse, more would be decompressed in vain."""
@@ -25,6 +28,23 @@ Priority: TypeAlias = Callable[[Trajectory], float]
 """Priority of a new sequence, from its rows: arrays [rows, ...], frames and core states left out."""
 
 
+class SequenceSettings(NamedTuple):
+    """What a sequence is, and how it is sampled.
+
+    steps: T, transitions of a sequence; it has T + 1 rows.
+    period: steps between the starts of two sequences, 1 for one from each step.
+    lead: rows without a transition before a game's first, so that a burn-in of so many rows has something to burn.
+    capacity: sequences; the oldest is replaced.
+    priority_exponent: 0 for uniform sampling.
+    """
+
+    steps: int
+    period: int
+    lead: int
+    capacity: int
+    priority_exponent: float
+
+
 def write_group(writers: Iterable[SequenceWriter], arrays: Trajectory) -> None:
     """Each writer takes the unroll of its environment: of arrays [N, T + 1, ...], whose last row is the next first."""
     for i, writer in zip(range(len(arrays.reward)), writers):  # the range first: it ends without taking a writer
@@ -32,7 +52,7 @@ def write_group(writers: Iterable[SequenceWriter], arrays: Trajectory) -> None:
 
 
 class SequenceWriter(abc.ABC):
-    """Steps in the order of play go in; sequences of `rows` steps, `period` steps apart, come out.
+    """Steps in the order of play go in; sequences of `steps` + 1 rows, `period` steps apart, come out.
 
     A sequence's first `lead` rows are there to burn in. What follows them begins at the first, the `period`-th, the
     2 `period`-th .. step of a game and holds a transition of it. No sequence goes over a game's end: where it would,
@@ -46,16 +66,14 @@ class SequenceWriter(abc.ABC):
 
     Args:
         layout: of a step.
-        rows: of a sequence.
-        period: steps between two starts.
-        lead: rows to burn in.
+        settings: see `SequenceSettings`.
         priority: see `Priority`; None: 1 for all.
     """
 
-    def __init__(self, layout: StepLayout, rows: int, period: int, lead: int, priority: Priority | None = None) -> None:
+    def __init__(self, layout: StepLayout, settings: SequenceSettings, priority: Priority | None) -> None:
         self._layout = layout
-        self._rows, self._period, self._lead = rows, period, lead
-        self._num_frames = OLDER + rows
+        self._rows, self._period, self._lead = settings.steps + 1, settings.period, settings.lead
+        self._num_frames = OLDER + self._rows
         self._priority = priority
         self._count = 0  # rows of this game so far
 
@@ -134,33 +152,24 @@ class SequenceWriter(abc.ABC):
 
 
 class ReverbWriter(SequenceWriter):
-    """A `SequenceWriter` to a table of a Reverb server.
+    """A `SequenceWriter` to the table of a Reverb server.
 
     Args:
         client: of the server.
-        table: its name.
-        layout, rows, period, lead, priority: as for `SequenceWriter`.
+        layout, settings, priority: as for `SequenceWriter`.
     """
 
     def __init__(
-        self,
-        client: reverb.Client,
-        table: str,
-        layout: StepLayout,
-        rows: int,
-        period: int,
-        lead: int,
-        priority: Priority | None = None,
+        self, client: reverb.Client, layout: StepLayout, settings: SequenceSettings, priority: Priority | None
     ) -> None:
-        super().__init__(layout, rows, period, lead, priority)
-        self._table = table
+        super().__init__(layout, settings, priority)
         keep = self._num_frames + CHUNK
         self._writer = client.trajectory_writer(num_keep_alive_refs=keep)
-        for column in layout.signature(rows):
+        for column in layout.signature(self._rows):
             self._writer.configure(
                 (column,), num_keep_alive_refs=keep, max_chunk_length=1 if column == STATE else CHUNK
             )
-        self._last_records: deque[np.ndarray] = deque(maxlen=rows)  # of the last rows
+        self._last_records: deque[np.ndarray] = deque(maxlen=self._rows)  # of the last rows
 
     def flush(self) -> None:
         """Waits until the server has every sequence."""
@@ -196,7 +205,7 @@ class ReverbWriter(SequenceWriter):
             sequence[FRAME] = history[FRAME][-self._num_frames :]
         if self._layout.states:
             sequence[STATE] = history[STATE][-self._rows]
-        self._writer.create_item(self._table, self._get_priority(), sequence)
+        self._writer.create_item(TABLE, self._get_priority(), sequence)
         self._writer.flush(IN_FLIGHT)
 
     def _get_rows(self) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,31 +19,12 @@ from repro.quiet import suppress_stderr
 from repro.replay import saved_replay
 from repro.replay.frame_stacks import Frames
 from repro.replay.saved_replay import Totals, read_totals, write_totals
-from repro.replay.sequence_writer import Priority, ReverbWriter
+from repro.replay.sequence_writer import TABLE, Priority, ReverbWriter, SequenceSettings
 from repro.replay.step_layout import FRAME, STATE, STEP, StepLayout
-
-TABLE = "sequences"
 
 
 class EmptyReplayError(RuntimeError):
     """There was nothing to sample for a while."""
-
-
-class SequenceSettings(NamedTuple):
-    """What a sequence is, and how it is sampled.
-
-    steps: T, transitions of a sequence; it has T + 1 rows.
-    period: steps between the starts of two sequences, 1 for one from each step.
-    lead: rows without a transition before a game's first, so that a burn-in of so many rows has something to burn.
-    capacity: sequences; the oldest is replaced.
-    priority_exponent: 0 for uniform sampling.
-    """
-
-    steps: int
-    period: int
-    lead: int
-    capacity: int
-    priority_exponent: float
 
 
 class Sample(NamedTuple):
@@ -77,8 +59,7 @@ def make_writer(
         spec, settings: of the replay.
         priority: of new sequences; None: 1 for all.
     """
-    layout = StepLayout(spec)
-    return ReverbWriter(client, TABLE, layout, settings.steps + 1, settings.period, settings.lead, priority)
+    return ReverbWriter(client, StepLayout(spec), settings, priority)
 
 
 class StoredSequences:
@@ -149,7 +130,7 @@ class StoredSequences:
         batches = iter(dataset.batch(size, drop_remainder=True))
         # The first sample opens the server's stream, which writes a line on the screen.
         first = next(batches)
-        return _chain(first, batches)
+        return itertools.chain([first], batches)
 
 
 class SequenceReplay:
@@ -245,10 +226,6 @@ class SequenceReplay:
         """Sequences that were ever written, before a checkpoint that it began with, too."""
         return int(self._client.server_info()[TABLE].rate_limiter_info.insert_stats.completed)
 
-    def make_writer(self, priority: Priority | None = None) -> ReverbWriter:
-        """A writer for one environment; see the function."""
-        return make_writer(self._client, self._layout.spec, self._settings, priority)
-
     def sample(self, size: int) -> Sample:
         """Samples `size` sequences; waits while the replay is empty."""
         return self._stored.sample(size)
@@ -292,8 +269,3 @@ class SequenceReplay:
                 self._server.stop()
             self._server = None
         shutil.rmtree(self._working, ignore_errors=True)
-
-
-def _chain(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from rest

@@ -32,11 +32,6 @@ class SharedRows:
         """Rows that are free."""
         return self._num_free + len(self._holders) - self._used
 
-    @property
-    def used(self) -> int:
-        """Rows that memory was taken up for."""
-        return self._used
-
     def store(self, values: Sequence[np.ndarray]) -> np.ndarray:
         """Stores values [N, ...] of each array; returns their rows' numbers, int32 [N]. The caller holds each once.
 

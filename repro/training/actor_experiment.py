@@ -10,6 +10,7 @@ from typing import Self
 import ml_collections
 from tf_agents.agents import tf_agent
 
+from repro.config import PROCESSES
 from repro.environments.batched import BatchedEnvironment
 from repro.environments.make import config_of_start, make_environment, make_evaluation_environment
 from repro.training import checkpoint
@@ -22,6 +23,7 @@ class ActorExperiment(abc.ABC):
 
     Attributes:
         is_continuous: whether actions are; they are discrete otherwise.
+        SCHEDULES: values of `runtime.schedule`.
         SAMPLED: hyper-parameters that a seed may sample, with the sections of a configuration that they are read from.
 
     Args:
@@ -29,6 +31,7 @@ class ActorExperiment(abc.ABC):
     """
 
     is_continuous = False
+    SCHEDULES: tuple[str, ...] = ("async", "lockstep", "a3c", PROCESSES)
     SAMPLED: Mapping[str, str] = {}
 
     def __init__(self, config: ml_collections.ConfigDict) -> None:

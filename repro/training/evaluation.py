@@ -22,7 +22,15 @@ from repro.environments.names import task_names
 from repro.evidence.statistics import summarize_returns
 from repro.training.experiment import Experiment, TrainedPolicy
 from repro.training.progress_line import ProgressLine, format_score
-from repro.training.run_directory import CHECKPOINTS, is_newest, read_progress, write_json
+from repro.training.run_directory import (
+    CHECKPOINTS,
+    EVALUATION,
+    PROGRESS,
+    is_complete,
+    is_newest,
+    read_progress,
+    write_json,
+)
 
 AT_END = "after training"
 """When the games of a run's own evaluation are played, in protocols."""
@@ -76,9 +84,9 @@ def describe_time(run_dir: Path, config: ml_collections.ConfigDict, updates: int
         updates: behind the checkpoint.
     """
     unit, amount = total_budget(config)
-    rows = read_progress(run_dir / "progress.csv")
+    rows = read_progress(run_dir / PROGRESS)
     made = round(updates * rows[-1][f"num_env_{unit}"] / rows[-1]["updates"]) if rows else 0
-    if made >= amount or ((run_dir / "complete.json").exists() and is_newest(run_dir / CHECKPOINTS, updates)):
+    if made >= amount or (is_complete(run_dir) and is_newest(run_dir / CHECKPOINTS, updates)):
         return AT_END
     if not rows:  # the first comes after the first checkpoint
         return f"after update {updates:,}"
@@ -143,7 +151,7 @@ def evaluate_tasks(
     """
     evaluations: dict[str, dict[str, Any]] = {}
     policy, environment, updates = trained
-    path, num_envs = run_dir / "evaluation.json", environment.num_envs
+    path, num_envs = run_dir / EVALUATION, environment.num_envs
     for task, own in experiments.items():
         with contextlib.ExitStack() as opened:
             try:

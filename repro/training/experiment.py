@@ -102,7 +102,13 @@ FindExperiment = Callable[[ml_collections.ConfigDict], Experiment]
 
 @runtime_checkable
 class RemoteActing(Protocol):
-    """An experiment whose actors can be processes of their own, where `runtime.schedule` is `processes`."""
+    """An experiment whose actors can be processes of their own, where `runtime.schedule` is `processes`.
+
+    Attributes:
+        SCHEDULES: values of `runtime.schedule` that the agent has.
+    """
+
+    SCHEDULES: tuple[str, ...]
 
     @property
     def config(self) -> ml_collections.ConfigDict: ...

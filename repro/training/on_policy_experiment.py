@@ -189,8 +189,9 @@ class OnPolicyExperiment(ActorExperiment):
         evaluator = make_evaluator(config, launcher, agent, watched)
         if remote:
             environments[0].close()
-            parts = (agent, launcher, watched, episodes.append, to_device)
-            weights, source = self._make_remote_source(*parts, evaluator=evaluator)
+            weights, source = self._make_remote_source(
+                agent, launcher, watched, episodes.append, to_device, evaluator=evaluator
+            )
             if group is not None:
                 source = ChiefSource(source, group, episodes.append)
         else:
@@ -198,14 +199,13 @@ class OnPolicyExperiment(ActorExperiment):
         settings = run_settings(config, run, warn, evaluator, sampled_hparams)
         of_trainer = (learner, source, weights, episodes, settings, self.frames_per_update)
         if group is not None:
-            return ChiefTrainer(group, *of_trainer)
+            return ChiefTrainer(*of_trainer, group=group)
         if not num_replayed:
-            return OnPolicyTrainer(*of_trainer, at_acting_weights)
+            return OnPolicyTrainer(*of_trainer, at_acting_weights=at_acting_weights)
         batches = MixedBatches(
             agent.collect_data_spec, config.learner.unroll_length, config.replay.capacity, num_replayed
         )
-        rng = np.random.default_rng(seeds.replay)
-        return MixedReplayTrainer(*of_trainer, batches, rng)
+        return MixedReplayTrainer(*of_trainer, batches=batches, rng=np.random.default_rng(seeds.replay))
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """See `RemoteActing`."""
@@ -233,8 +233,9 @@ class OnPolicyExperiment(ActorExperiment):
         learner = Learner(agent, strategy, devices.use_xla(self.config.runtime.compile, strategy))
         games, no_logs = list[Episode](), Path()  # the launcher has some for processes
         watched = supervision(self.config, no_logs, chief.send)
-        parts = launcher, watched, games.append, learner.to_device
-        weights, source = self._make_remote_source(agent, *parts, learner=chief.learner)
+        weights, source = self._make_remote_source(
+            agent, launcher, watched, games.append, learner.to_device, learner=chief.learner
+        )
         learn_with(chief, learner, source, weights, games)
 
     def _make_local_source(
@@ -278,9 +279,17 @@ class OnPolicyExperiment(ActorExperiment):
         """A learner's share of the actors, in processes of their own, and what gives them weights."""
         weights = RemoteWeights(agent.collect_policy.variables(), delay=self.config.runtime.get("weights_delay", 0))
         actors, num_new = self._make_actors(launcher, watched, learner), self.num_new // self.num_learners
-        spec = agent.collect_data_spec
-        parts = (actors, weights, on_episode, spec, to_device, num_new, evaluator)
-        return weights, make_remote_source(self.config, *parts)
+        source = make_remote_source(
+            self.config,
+            actors,
+            weights,
+            on_episode,
+            agent.collect_data_spec,
+            to_device,
+            batch_size=num_new,
+            evaluator=evaluator,
+        )
+        return weights, source
 
     def _make_actors(self, launcher: Launcher, watched: Supervision, learner: int) -> ActorProcesses:
         num_actors = self.config.runtime.num_actors // self.num_learners

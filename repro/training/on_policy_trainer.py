@@ -65,8 +65,7 @@ class OnPolicyTrainer(Trainer):
 
     def summary(self) -> dict[str, Any]:
         """Totals of the run so far."""
-        own, sampled_hparams = super().summary() | self._source.totals(), self._run.sampled_hparams
-        return own | ({"sampled_hparams": sampled_hparams} if sampled_hparams else {})
+        return super().summary() | self._source.totals()
 
     def _begin(self) -> None:
         self._weights.publish(self._gradient_steps)

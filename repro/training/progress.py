@@ -54,8 +54,8 @@ class Progress:
         frames_per_update: int,
         first_update: int,
         label: str,
-        unit: str = "frames",
-        progress_scalars: Sequence[str] = ("loss", "entropy"),
+        unit: str,
+        progress_scalars: Sequence[str],
     ) -> None:
         self._progress_scalars = progress_scalars
         self._unit = unit

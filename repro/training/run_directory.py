@@ -21,6 +21,12 @@ CHECKPOINT_PREFIX = "checkpoint_"
 """Beginning of the names of a run's checkpoints; the number of updates follows."""
 KEEP = 3
 """Checkpoints that a run keeps."""
+PROGRESS = "progress.csv"
+"""Log of a run, in its folder."""
+EVALUATION = "evaluation.json"
+"""Last evaluation of a run, in its folder."""
+COMPLETE = "complete.json"
+"""Totals of a run that is at its end, in its folder."""
 LINEAGE = "lineage.json"
 """What has become of a population, in its folder."""
 ORIGIN = "origin.json"
@@ -66,11 +72,11 @@ class RunDirectory:
     def __init__(self, path: Path, config: dict[str, Any], seed: int) -> None:
         self.path = path
         self.checkpoints = path / CHECKPOINTS
-        self.progress_csv = path / "progress.csv"
+        self.progress_csv = path / PROGRESS
         self.evaluations_csv = path / "evaluations.csv"
         self.tensorboard = path / "tensorboard"
         self.actors = path / "actors"
-        self.complete_json = path / "complete.json"
+        self.complete_json = path / COMPLETE
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = _lock(path / ".lock")
@@ -129,7 +135,12 @@ def changed_settings(path: Path, config: dict[str, Any], seed: int) -> list[str]
 def has_saved(path: Path) -> bool:
     """Returns whether training would go on from what is in a folder: a checkpoint, a complete run or a population."""
     saved = (path / CHECKPOINTS).glob(f"{CHECKPOINT_PREFIX}*")
-    return any(saved) or (path / "complete.json").exists() or (path / LINEAGE).exists()
+    return any(saved) or is_complete(path) or (path / LINEAGE).exists()
+
+
+def is_complete(path: Path) -> bool:
+    """Returns whether the run in a folder is at its end: it used up its budget, or diverged."""
+    return (path / COMPLETE).exists()
 
 
 def is_in_use(path: Path) -> bool:
@@ -244,7 +255,7 @@ def read_complete(path: Path) -> dict[str, Any]:
     Raises:
         RunDirectoryError: it is no JSON, as after a disk failed.
     """
-    complete_json = path / "complete.json"
+    complete_json = path / COMPLETE
     try:
         return dict(json.loads(complete_json.read_text()))
     except (OSError, TypeError, ValueError) as error:

@@ -181,7 +181,6 @@ class SequenceTrainer(Trainer):
         self._scalars = state["scalars"]
 
     def _save_more(self, folder: Path) -> None:
-        self._actor_pool.flush()
         self._replay.save(folder / FOLDER)
 
     def _restore_more(self, folder: Path) -> None:

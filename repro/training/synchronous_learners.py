@@ -9,14 +9,16 @@ from typing import Any, NoReturn
 
 import tensorflow as tf
 
-from repro.acting.batches import Batch
+from repro.acting.batches import Batch, BatchSource
 from repro.acting.remote import RemoteWeights
 from repro.acting.remote_source import RemoteSource
 from repro.acting.rollout import Episode
 from repro.acting.supervision import ActorPoolError
+from repro.acting.weights import WeightsPublisher
 from repro.training.learner import Learner
 from repro.training.learner_group import ChiefLink, LearnerGroup, Ready
 from repro.training.on_policy_trainer import OnPolicyTrainer
+from repro.training.trainer import EpisodeLog, RunSettings
 
 EXCHANGE_ERRORS = (
     tf.errors.AbortedError,
@@ -84,13 +86,26 @@ class ChiefSource:
 
 
 class ChiefTrainer(OnPolicyTrainer):
-    """The run of several learners; the arguments are those of `OnPolicyTrainer`, and the other learners.
+    """The run of several learners.
 
     The others get its weights, optimizer and counters before the first update, as they were made or restored.
+
+    Args:
+        learner, source, weights, episodes, run, frames_per_update: as for `OnPolicyTrainer`.
+        group: the other learners.
     """
 
-    def __init__(self, group: LearnerGroup, *arguments: Any) -> None:
-        super().__init__(*arguments)
+    def __init__(
+        self,
+        learner: Learner,
+        source: BatchSource,
+        weights: WeightsPublisher,
+        episodes: EpisodeLog,
+        run: RunSettings,
+        frames_per_update: int,
+        group: LearnerGroup,
+    ) -> None:
+        super().__init__(learner, source, weights, episodes, run, frames_per_update)
         self._group = group
         self._learner.broadcast_variables(is_chief=True)
         group.begin()

@@ -378,6 +378,7 @@ class Trainer(abc.ABC):
     def summary(self) -> dict[str, Any]:
         """Totals of the run so far, and its evaluation where no games need be played for it."""
         evaluation, made = self._episodes.evaluation(self.frames), self.made_updates
+        sampled_hparams = self._run.sampled_hparams
         return {
             "gradient_steps": self.gradient_steps,
             f"num_env_{self.unit}": made * self.frames_per_update,
@@ -387,6 +388,7 @@ class Trainer(abc.ABC):
             **({"actor_restarts": self.actor_restarts} if self.actor_restarts else {}),
             **({"evaluator_restarts": self.evaluator_restarts} if self.evaluator_restarts else {}),
             **({"evaluation": evaluation} if evaluation else {}),
+            **({"sampled_hparams": sampled_hparams} if sampled_hparams else {}),
         }
 
     def _follow(self) -> Sequence[Evaluated]:

@@ -292,7 +292,8 @@ def test_starts_are_counted_over_the_whole_run_and_ctrl_c_does_not_reach_actors(
     launch.home = None
     actors = ActorProcesses(launch, 1, Supervision(print, tmp_path))
     actor_pool = RemoteActorPool(_Anything(), _Anything(), actors, 2, print, frames_per_step=4)
-    actor_pool.set_state({"frames": 0, "actors": {"starts": np.array([5]), "broken_off": 0}, "machines": ()})
+    started = {"starts": np.array([5]), "broken_off": 0}
+    actor_pool.set_state({"frames": 0, "version": 0.0, "actors": started, "machines": ()})
     actor_pool._reports = _Reports([])
     actors.start("localhost:1")
     with pytest.raises(ActorPoolError, match="at its start"):
@@ -321,7 +322,7 @@ def test_learner_that_is_away_does_not_make_its_actors_silent(tmp_path, monkeypa
     actor_pool.play(0, 20)
     time.sleep(1.0)  # a checkpoint
     actor_pool.play(1, 40)
-    actor_pool.check()
+    actor_pool._actors.check()
     actor_pool.close()
     assert not warnings
 

@@ -43,7 +43,7 @@ class _Actor:
     def abandon(self):
         self.abandoned = True
 
-    def take_weights(self, other):
+    def succeed(self, other):
         self.weights = other.name
 
     def collect(self, groups):

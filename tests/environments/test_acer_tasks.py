@@ -45,7 +45,7 @@ def make(
 
 def at(task: str, qpos: dict[int, Any] | None = None, qvel: dict[int, float] | None = None) -> ControlTask:
     """The task in the model's default state with some entries of its positions and velocities replaced."""
-    simulation = TASKS[task]()
+    simulation = TASKS[task]("executed")
     for index, value in (qpos or {}).items():
         simulation.data.qpos[index : index + np.size(value)] = value
     for index, value in (qvel or {}).items():
@@ -204,7 +204,7 @@ def test_reference_scores(task: str, kind: str) -> None:
         ("cartpole", "hand"): swing_up,
         ("reacher3", "hand"): reach,
     }
-    size = TASKS[task]().model.nu
+    size = TASKS[task]("executed").model.nu
     controller = controllers.get((task, kind), lambda observation: 0.3 * rng.normal(size=(len(observation), size)))
     episodes, expected, error = REFERENCES[task, kind]
     returns = returns_of(task, controller, episodes)
@@ -215,7 +215,7 @@ def test_the_page_has_the_sizes_and_steps_of_the_tasks() -> None:
     page = (ROOT / "docs/acer_tasks.md").read_text()
     for task, (actions, observations, freedom) in SIZES.items():
         stated = " (not stated)" if task in ("cartpole", "cheetah") else ""
-        simulation = TASKS[task]()
+        simulation = TASKS[task]("executed")
         steps = f"{simulation.model.opt.timestep * simulation.substeps:g} s, {simulation.substeps}"
         ends = "falls" if task == "walker" else "never"
         assert f"\n| {task} | {actions} | {observations}{stated} | {freedom} | {steps} | {ends} | " in page
@@ -281,7 +281,7 @@ def test_reacher3_at_a_right_angle(target: tuple[float, float], reward: float) -
 
 def test_starts_of_reacher3() -> None:
     """Targets spread evenly over the disc, so a quarter of them lie within half its radius."""
-    task = TASKS["reacher3"]()
+    task = TASKS["reacher3"]("executed")
     starts, targets = [], []
     for seed in range(400):
         starts.append(task.reset(seed=seed)[0])
@@ -325,7 +325,7 @@ def test_a_fish_on_its_back_pays_for_it() -> None:
 
 
 def test_starts_of_fish() -> None:
-    task = TASKS["fish"]()
+    task = TASKS["fish"]("executed")
     starts = np.array([task.reset(seed=seed)[0] for seed in range(100)])
     directions = starts[:, :3] / np.linalg.norm(starts[:, :3], axis=1, keepdims=True)
     assert np.abs(directions.mean(0)).max() < 0.25  # facing the target and away from it alike
@@ -412,7 +412,7 @@ def test_observation_of_humanoid() -> None:
 
 
 def test_humanoids_start_lying_in_many_ways() -> None:
-    task = TASKS["humanoid"]()
+    task = TASKS["humanoid"]("executed")
     sides = []
     for seed in range(30):
         first = task.reset(seed=seed)[0]
@@ -428,7 +428,7 @@ def test_humanoids_start_lying_in_many_ways() -> None:
 
 def test_humanoids_are_laid_down_and_not_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(humanoid, "SETTLING_STEPS", 0)
-    task = TASKS["humanoid"]()
+    task = TASKS["humanoid"]("executed")
     for seed in range(10):
         first = task.reset(seed=seed)[0]
         assert first[66] == pytest.approx(0, abs=1e-9)
@@ -438,7 +438,7 @@ def test_humanoids_are_laid_down_and_not_dropped(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("task", ["reacher3", "fish", "walker", "humanoid"])
 def test_observations_are_of_the_end_of_a_step(task: str) -> None:
     """MuJoCo by itself leaves the bodies where they were at the beginning of the last simulation step."""
-    simulation = TASKS[task]()
+    simulation = TASKS[task]("executed")
     simulation.reset(seed=0)
     action = np.ones(simulation.model.nu, np.float32)
     for _ in range(5):

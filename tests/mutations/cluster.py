@@ -722,7 +722,7 @@ VARIANTS = [
     Variant(
         "runs: DQN's actor could be a process",
         "repro/launch/jobs.py",
-        'PROCESSES in getattr(experiment, "SCHEDULES", (PROCESSES,))',
+        "PROCESSES in experiment.SCHEDULES",
         "True",
         f"{TEST_RAY_RUNS}::test_actors_are_spread_where_there_are_some_and_else_whole_runs",
     ),

@@ -181,8 +181,8 @@ VARIANTS = [
     Variant(
         "run directory: a run with checkpoints is replaced",
         RUN_DIRECTORY,
-        "return any(saved) or (path",
-        "return (path",
+        "return any(saved) or is_complete(path) or",
+        "return is_complete(path) or",
         f"{TEST_RUN_DIRECTORY}::test_the_same_settings_resume_and_others_are_refused",
     ),
     Variant(
@@ -268,7 +268,7 @@ VARIANTS = [
     Variant(
         "lockstep: games that wait are lost in a checkpoint",
         LOCKSTEP,
-        '_restored_episodes(state["episodes"][str(i)])',
+        'unpack_episodes(state["episodes"][str(i)])',
         "[]",
         f"{TEST_LOCKSTEP}::test_games_of_a_round_that_waits_are_saved_with_it",
         slow=True,

@@ -46,7 +46,7 @@ def test_new_unrolls_come_first_and_replayed_ones_are_among_the_last_with_their_
         naive = (naive + list(zip(new, [version, version, version + 100])))[-CAPACITY:]
         found = as_bytes(batch.trajectory)
         assert found[:3] == new
-        assert len(batches) == len(naive)
+        assert len(batches._replay) == len(naive)
         assert set(zip(found[3:], batch.replayed_versions.tolist(), strict=True)) == set(naive)
 
 

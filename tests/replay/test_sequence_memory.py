@@ -13,7 +13,8 @@ from repro.aligned import ALIGNMENT
 from repro.environments.specs import STACK, FrameStackSpec
 from repro.replay.frame_stacks import Frames
 from repro.replay.sequence_memory import SequenceMemory
-from repro.replay.sequences import TABLE, SequenceReplay, SequenceSettings
+from repro.replay.sequence_writer import TABLE, SequenceSettings
+from repro.replay.sequences import SequenceReplay, make_writer
 from repro.replay.shared_rows import SharedRows
 from repro.replay.step_layout import FRAME, STATE, STEP, StepLayout
 from repro.replay.sum_tree import SumTree
@@ -113,13 +114,14 @@ def on_reverb(settings: SequenceSettings, unrolls: list[list[Trajectory]], folde
     """The same of a Reverb table that was given the same unrolls in the same order."""
     replay, layout = SequenceReplay(SPEC, settings, folder / "working"), StepLayout(SPEC)
     replay.start()
-    writers = [replay.make_writer(priority_of) for _ in range(ENVS)]
+    client = reverb.Client(replay.address)
+    writers = [make_writer(client, SPEC, settings, priority_of) for _ in range(ENVS)]
     for together in zip(*unrolls):
         for writer, unroll in zip(writers, together):
             writer.append(unroll)
             writer.flush()  # so that the sequences of the environments come in this order
     found: dict[bytes, float] = {}
-    client, count = reverb.Client(replay.address), len(replay)
+    count = len(replay)
     for _ in range(10_000):
         if len(found) == count:
             break
@@ -252,7 +254,7 @@ def test_steps_and_frames_are_stored_once_and_their_memory_is_used_again():
     used = []
     for seed in range(6):
         write(memory, played(seed, 12))
-        used.append((memory.steps.used, memory.frames.used))
+        used.append((memory.steps._used, memory.frames._used))
     memory.check_valid()
     assert used[5] == pytest.approx(used[2], rel=0.15)
     assert max(used[5]) < 20 * 17  # a copy for each sequence would be more

@@ -10,7 +10,8 @@ from repro.environments.specs import STACK, FrameStackSpec
 from repro.replay import saved_replay
 from repro.replay.frame_stacks import Frames, with_stacks
 from repro.replay.sequence_memory import SequenceMemory
-from repro.replay.sequences import SequenceReplay, SequenceSettings
+from repro.replay.sequence_writer import SequenceSettings
+from repro.replay.sequences import SequenceReplay, make_writer
 from tests.replay.stacks import to_frames
 
 HEIGHT, WIDTH, UNITS = 6, 4, 3
@@ -169,7 +170,10 @@ def _sampled(replay, count, size=5):
 
 
 def _write(replay, steps, pieces):
-    writer = replay.writers[0] if isinstance(replay, SequenceMemory) else replay.make_writer()
+    if isinstance(replay, SequenceMemory):
+        writer = replay.writers[0]
+    else:
+        writer = make_writer(reverb.Client(replay.address), replay._layout.spec, replay._settings, None)
     total = len(steps.step_type)
     for piece in np.array_split(np.arange(total), pieces):
         unroll = tf.nest.map_structure(lambda leaf, piece=piece: leaf[piece], steps)

@@ -85,4 +85,4 @@ def test_actors_may_run_freely(tmp_path):
     assert len(finish(loop)) == 20
     assert episodes.games > 0
     loop._batches.check_valid()
-    assert len(loop._batches) == 100
+    assert len(loop._batches._replay) == 100

@@ -27,7 +27,8 @@ from repro.papers import find_experiment
 from repro.papers.ctrace import experiment as experiment_module
 from repro.replay import sequences
 from repro.replay.saved_replay import Totals, read_totals, write_totals
-from repro.replay.sequences import EmptyReplayError, SequenceReplay, SequenceSettings
+from repro.replay.sequence_writer import SequenceSettings
+from repro.replay.sequences import EmptyReplayError, SequenceReplay, make_writer
 from repro.training import checkpoint, remote_replay
 from repro.training.remote_replay import RemoteReplay
 from tests.support.waiting import wait
@@ -139,7 +140,7 @@ def receive(link):
 def write_rows(replay, count):
     """Writes so many steps of one game, from the third on a sequence with each."""
     rows = tf.nest.map_structure(lambda leaf: np.ones((count, *leaf.shape), leaf.dtype.as_numpy_dtype), SPEC)
-    with contextlib.closing(replay.make_writer()) as writer:
+    with contextlib.closing(make_writer(reverb.Client(replay.address), SPEC, SETTINGS, None)) as writer:
         writer.append(rows)
         writer.flush()
 

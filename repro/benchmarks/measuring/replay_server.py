@@ -10,7 +10,8 @@ from pathlib import Path
 
 from tf_agents.trajectories import Trajectory
 
-from repro.replay.sequences import SequenceReplay, SequenceSettings
+from repro.replay.sequence_writer import SequenceSettings
+from repro.replay.sequences import SequenceReplay
 
 _spawning = multiprocessing.get_context("spawn")
 

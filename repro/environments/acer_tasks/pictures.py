@@ -18,7 +18,7 @@ def main(folder: Path) -> None:
     """Writes the first state of an episode of each task."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, kind in TASKS.items():
-        task = kind()
+        task = kind("executed")
         task.reset(seed=SEED)
         picture = cv2.resize(render_task(task, name), (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA)
         task.close()

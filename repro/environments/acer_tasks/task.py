@@ -51,7 +51,7 @@ class ControlTask(gymnasium.Env):
     substeps: ClassVar[int]
     camera: ClassVar[str]
 
-    def __init__(self, control_cost_of: str = "executed") -> None:
+    def __init__(self, control_cost_of: str) -> None:
         if control_cost_of not in CONTROL_COSTS:
             raise ValueError(f"control_cost_of must be one of {', '.join(CONTROL_COSTS)}, got {control_cost_of!r}.")
         self._charges_executed = control_cost_of == "executed"

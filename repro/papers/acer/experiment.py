@@ -128,8 +128,7 @@ class AcerExperiment(ActorExperiment):
             environments[0].close()
             launcher = launch or LocalLauncher(run.path, run.actors)
             evaluator = make_evaluator(config, launcher, agent, watched)
-            parts = (agent, launcher, watched, episodes, to_device, evaluator)
-            weights, source = self._make_remote_source(*parts)
+            weights, source = self._make_remote_source(agent, launcher, watched, episodes, to_device, evaluator)
         else:
             weights, source = self._make_local_source(agent, environments, seeds.actions, watched, episodes, to_device)
         return ReplayTrainer(

@@ -40,7 +40,8 @@ from repro.papers.ctrace.exploration import Exploration
 from repro.papers.ctrace.initial_priority import InitialPriority
 from repro.papers.ctrace.loss import SequenceLossSettings
 from repro.replay.sequence_memory import SequenceMemory
-from repro.replay.sequences import SequenceReplay, SequenceSettings
+from repro.replay.sequence_writer import SequenceSettings
+from repro.replay.sequences import SequenceReplay
 from repro.training import devices
 from repro.training.actor_experiment import ActorExperiment
 from repro.training.evaluation import describe_games
@@ -61,7 +62,6 @@ class SequenceExperiment(ActorExperiment):
     """Builds a run of DQN or R2D2; subclasses say which network, exploration and settings.
 
     Attributes:
-        SCHEDULES: values of `runtime.schedule`.
         CAPACITY: field of `replay` that says how much it holds.
 
     Args:

@@ -32,7 +32,8 @@ from repro.papers.ctrace.exploration import LinearEpsilon
 from repro.papers.ctrace.initial_priority import InitialPriority
 from repro.papers.ctrace.loss import SequenceLossSettings
 from repro.replay.sequence_memory import SequenceMemory
-from repro.replay.sequences import SequenceReplay, SequenceSettings
+from repro.replay.sequence_writer import SequenceSettings
+from repro.replay.sequences import SequenceReplay
 from repro.training.learner import Learner
 from repro.training.sequence_trainer import Replay, ReplayTrainingConfig, SequenceTrainer
 from repro.training.trainer import EpisodeLog, RunSettings

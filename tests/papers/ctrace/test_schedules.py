@@ -12,7 +12,8 @@ import tensorflow as tf
 from tf_agents.trajectories import Trajectory
 
 from repro.replay.sequence_memory import SequenceMemory
-from repro.replay.sequences import TABLE, SequenceReplay
+from repro.replay.sequence_writer import TABLE
+from repro.replay.sequences import SequenceReplay
 from repro.replay.step_layout import STEP, StepLayout
 from tests.papers.ctrace.small import ENVIRONMENTS, FIRST_FRAMES, N, initial_priority, make_loop
 

@@ -65,7 +65,7 @@ def test_fields_of_control_reach_their_places():
     assert agent._burn_in == 4
     assert agent.policy._greedy
     assert not agent.collect_policy._greedy
-    assert agent._network._core.units == 7
+    assert agent._network._core._units == 7
     assert len(agent._network._policies) == 3
     sizes = [tuple(v.shape) for v in agent._network.trainable_variables]
     assert sizes.count((5, 9)) == 1  # features to units

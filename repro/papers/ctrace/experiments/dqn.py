@@ -14,7 +14,7 @@ from repro.networks.torsos import make_torso
 from repro.papers.ctrace.experiment import SequenceExperiment
 from repro.papers.ctrace.exploration import Exploration, LinearEpsilon
 from repro.papers.ctrace.loss import SequenceLossSettings
-from repro.replay.sequences import SequenceSettings
+from repro.replay.sequence_writer import SequenceSettings
 from repro.training.experiment import Experiment
 from repro.training.sequence_trainer import ReplayTrainingConfig
 

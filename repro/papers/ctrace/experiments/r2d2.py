@@ -16,7 +16,7 @@ from repro.papers.ctrace.agent import OptimizationConfig
 from repro.papers.ctrace.experiment import SequenceExperiment
 from repro.papers.ctrace.exploration import ConstantEpsilons, Exploration
 from repro.papers.ctrace.loss import SequenceLossSettings
-from repro.replay.sequences import SequenceSettings
+from repro.replay.sequence_writer import SequenceSettings
 from repro.training.experiment import Experiment
 from repro.training.sequence_trainer import ReplayTrainingConfig
 
