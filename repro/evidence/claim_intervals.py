@@ -4,6 +4,7 @@ Of a number with an interval in closed form on each task these are averaged over
 are the best of many; of any other number whole runs are resampled; and the largest over tasks has its own.
 """
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +26,7 @@ def find_interval(
     numbers: Sequence[np.ndarray],
     best: int | None,
     rng: np.random.Generator,
+    confidence: float = intervals.LEVEL,
 ) -> statistics.Interval | None:
     """Returns the interval of a claim's number, by the method that its kind takes; None where there is none.
 
@@ -35,19 +37,19 @@ def find_interval(
         numbers: of the counted runs on each task, as `claim.of_task` gives them for `task_measures.equal_weights`.
         best: how many runs of each agent count; None for all.
         rng: for the resamples.
+        confidence: probability content in (0, 1).
     """
     together, matched = _are_dependent(tasks), are_matched(claim, tasks)
     if claim.over_tasks is task_aggregates.largest:
-        return largest_interval(claim, tasks)
+        return largest_interval(claim, tasks, confidence)
     if claim.task_interval is None:
-        return bootstrap_interval(claim, tasks, rng, best=best, together=together) if matched else None
+        return bootstrap_interval(claim, tasks, rng, confidence, best, together) if matched else None
     interval = None
     if best is not None and any(len(runs) > best for by_agent in tasks for runs in by_agent):
-        interval = reselected_interval(claim, tasks, best, rng, together, matched)
+        interval = reselected_interval(claim, tasks, best, rng, together, matched, confidence)
     if interval is None:
-        interval = averaged_interval(
-            claim.task_interval, counted, [float(of_task[0]) for of_task in numbers], any(together)
-        )
+        of_task = functools.partial(claim.task_interval, confidence=confidence)
+        interval = averaged_interval(of_task, counted, [float(number[0]) for number in numbers], any(together))
     return interval
 
 
@@ -70,6 +72,7 @@ def bootstrap_interval(
     claim: Claim,
     tasks: Sequence[Sequence[Records]],
     rng: np.random.Generator,
+    confidence: float = intervals.LEVEL,
     best: int | None = None,
     together: Sequence[bool] | None = None,
 ) -> statistics.Interval | None:
@@ -87,6 +90,7 @@ def bootstrap_interval(
         claim: of the row.
         tasks: for each task the runs of each agent, ours first.
         rng: for the resamples.
+        confidence: probability content in (0, 1).
         best: how many runs of each agent count; None for all.
         together: for each agent, whether its i-th run of each task is the same one, or of the same settings; None where
             none is. Of no matter for a count, whose tasks have intervals of their own.
@@ -110,8 +114,8 @@ def bootstrap_interval(
         weights = [_weights(*pair, best) for pair in zip(by_agent, counts)]
         numbers.append([claim.of_task([by_agent[i] for i in part])([weights[i] for i in part]) for part in parts])
     if claim.count is not None:
-        return _count_interval(claim, tasks, parts, numbers)
-    tail = _tail(tasks, intervals.LEVEL, together)
+        return _count_interval(claim, tasks, parts, numbers, confidence)
+    tail = _tail(tasks, confidence, together)
     resampled = claim.over_tasks(np.stack([of_all for (of_all,) in numbers]))
     low, high = map(statistics.rounded, np.quantile(resampled, [tail, 1 - tail]))
     return (low, high) if low < high else None
@@ -124,6 +128,7 @@ def reselected_interval(
     rng: np.random.Generator,
     together: Sequence[bool],
     matched: bool,
+    confidence: float = intervals.LEVEL,
 ) -> statistics.Interval | None:
     """As `bootstrap_interval`, of a number that is no function of weights: one that is of the chosen runs alone.
 
@@ -132,6 +137,7 @@ def reselected_interval(
         tasks, best, rng, together: see there.
         matched: whether the i-th runs of the tasks are of one seed where `together` takes them as such; otherwise the
             ends of the tasks' own intervals are averaged, as if they were fully dependent.
+        confidence: probability content in (0, 1).
 
     Returns:
         None with fewer than `statistics.MIN_BOOTSTRAP_RUNS`, or where all resamples are one number.
@@ -152,26 +158,28 @@ def reselected_interval(
             resampled.append(claim.of_task(chosen)(task_measures.equal_weights(chosen))[0])
         numbers.append(resampled)
     if matched:
-        tail = _tail(tasks, intervals.LEVEL, together)
+        tail = _tail(tasks, confidence, together)
         ends = np.quantile(claim.over_tasks(np.array(numbers)), [tail, 1 - tail])
     else:
-        tails = [_tail([by_agent], intervals.LEVEL) for by_agent in tasks]
+        tails = [_tail([by_agent], confidence) for by_agent in tasks]
         of_tasks = [np.quantile(resampled, [tail, 1 - tail]) for resampled, tail in zip(numbers, tails)]
         ends = claim.over_tasks(np.array(of_tasks))
     low, high = map(statistics.rounded, ends)
     return (low, high) if low < high else None
 
 
-def largest_interval(claim: Claim, tasks: Sequence[Sequence[Records]]) -> statistics.Interval | None:
+def largest_interval(
+    claim: Claim, tasks: Sequence[Sequence[Records]], confidence: float = intervals.LEVEL
+) -> statistics.Interval | None:
     """Returns the interval of the largest of the tasks' means over runs, from Student's of each at Bonferroni's level.
 
     A bootstrap of the largest would lie too high: of tasks that are alike, chance makes one the largest.
     """
-    confidence = _of_each(len(tasks), intervals.LEVEL)
+    of_each = level_of_each(len(tasks), confidence)
     of_runs = [claim.of_task(by_agent)([np.eye(len(runs)) for runs in by_agent]) for by_agent in tasks]
     if min(map(len, of_runs)) < claim.interval_runs:
         return None
-    found = [intervals.mean_interval(values, confidence) or (values[0], values[0]) for values in of_runs]
+    found = [intervals.mean_interval(values, of_each) or (values[0], values[0]) for values in of_runs]
     low, high = (statistics.rounded(max(ends)) for ends in zip(*found))
     return (low, high) if low < high else None
 
@@ -218,7 +226,7 @@ def runs_to_order(tasks: int) -> int:
 
 
 def _can_order(ours: int, others: int, tasks: int, confidence: float) -> bool:
-    return 1 / math.comb(ours + others, others) <= (1 - _of_each(tasks, confidence)) / 2
+    return 1 / math.comb(ours + others, others) <= (1 - level_of_each(tasks, confidence)) / 2
 
 
 def _are_dependent(tasks: Sequence[Sequence[Records]]) -> list[bool]:
@@ -240,19 +248,19 @@ def _count_interval(
     tasks: Sequence[Sequence[Records]],
     parts: Sequence[tuple[int, ...]],
     numbers: Sequence[Sequence[np.ndarray]],
+    confidence: float,
 ) -> statistics.Interval:
-    """The interval of a count from its resamples, [R], at a level for all tasks together.
-
-    It is open where a task has too few runs for any order.
+    """The interval of a count from its resamples, [R]; open where a task has too few runs for any order.
 
     Args:
         claim: with a `count`.
         tasks: as for `bootstrap_interval`.
         parts: the agents of each comparison.
         numbers: of each task those of each comparison.
+        confidence: of all tasks together.
     """
-    of_each = _of_each(len(tasks), intervals.LEVEL)
-    of_part = _of_each(len(parts), of_each)
+    of_each = level_of_each(len(tasks), confidence)
+    of_part = level_of_each(len(parts), of_each)
     ends = []
     for by_agent, of_parts in zip(tasks, numbers):
         compared = [([by_agent[i] for i in part], resampled) for part, resampled in zip(parts, of_parts)]
@@ -298,9 +306,9 @@ def _tail(tasks: Sequence[Sequence[Records]], confidence: float, together: Seque
     return (1 - statistics.expanded_level(confidence, min(sizes), freedom)) / 2
 
 
-def _of_each(tasks: int, confidence: float) -> float:
-    """Bonferroni's level of each of several intervals for a level of all of them."""
-    return 1 - (1 - confidence) / tasks
+def level_of_each(number: int, confidence: float = intervals.LEVEL) -> float:
+    """Returns Bonferroni's level of each of several intervals for a level of all of them."""
+    return 1 - (1 - confidence) / number
 
 
 def _weights(runs: Records, counts: np.ndarray, best: int | None) -> np.ndarray:

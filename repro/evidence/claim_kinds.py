@@ -144,8 +144,8 @@ def _places(agents: int) -> statistics.Interval:
     return 1.0, float(agents)
 
 
-def _share_interval(share: float, runs: int) -> statistics.Interval:
-    return intervals.share_interval(round(share * runs), runs)
+def _share_interval(share: float, runs: int, confidence: float = intervals.LEVEL) -> statistics.Interval:
+    return intervals.share_interval(round(share * runs), runs, confidence)
 
 
 def _to_level(of_task: OfTask, *needs: str) -> Claim:

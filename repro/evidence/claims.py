@@ -41,7 +41,7 @@ def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, referenc
         claim = dataclasses.replace(claim, of_task=functools.partial(claim.of_task, random=random))
     against = tuple(printed.protocol.get("against", ()))
     min_runs, opponents = find_opponents(printed, claim)
-    found: list[ClaimResult] = []
+    found: list[tuple[ClaimResult, dict[str, list[Records]]]] = []
     reasons: list[str] = []
     compared: list[str] = []
     foreign = False
@@ -62,8 +62,8 @@ def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, referenc
         if any(claim.belongs(_chosen(printed, by_agent)) for by_agent in usable.values()):
             result = _measure(printed, claim, usable, rng)
             if len(usable) < total and not claim.is_of_each_task:
-                result = dataclasses.replace(result, without=_without_each(printed, claim, usable))
-            found.append(result)
+                result = dataclasses.replace(result, alternatives=_without_each(printed, claim, usable))
+            found.append((result, usable))
         else:
             foreign = True
     if not found:
@@ -71,13 +71,14 @@ def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, referenc
             return "none of the tasks with records of all agents compared belongs to this row"
         shortage = comparisons.shortage(printed, runs, against, min_runs, claim.needs)
         return "; ".join(dict.fromkeys(reasons)) or shortage
-    weakest = min(found, key=lambda result: (verdicts.strength(_find(printed, result)), _support(printed, result)))
+    results = [_at_level_of_all(printed, claim, *of_one, len(found)) for of_one in found]
+    weakest = min(results, key=lambda result: (verdicts.strength(_find(printed, result)), _support(printed, result)))
     left_out = [other for other in against if other not in compared]
     without = (f"without {', '.join(left_out)}",) if left_out else ()
     weakest = dataclasses.replace(
         weakest,
-        compared=[group for item in found for group in item.runs],
-        shortfalls=(*dict.fromkeys(part for item in (weakest, *found) for part in item.shortfalls), *without),
+        compared=[group for item in results for group in item.runs],
+        shortfalls=(*dict.fromkeys(part for item in (weakest, *results) for part in item.shortfalls), *without),
         note="; ".join(filter(None, (weakest.note, *dict.fromkeys(reasons)))),
     )
     return comparisons.with_candidates(weakest, printed, runs, claim.needs)
@@ -214,7 +215,11 @@ def _chosen(printed: PublishedRow, by_agent: Sequence[Records]) -> list[Records]
 
 
 def _measure(
-    printed: PublishedRow, claim: Claim, tasks: Mapping[str, Sequence[Records]], rng: np.random.Generator
+    printed: PublishedRow,
+    claim: Claim,
+    tasks: Mapping[str, Sequence[Records]],
+    rng: np.random.Generator,
+    confidence: float = statistics.LEVEL,
 ) -> ClaimResult:
     """Our result, from the tasks whose runs answer it, of which at least one counts."""
     every = [by_agent for by_agent in tasks.values() if claim.belongs(_chosen(printed, by_agent))]
@@ -222,7 +227,7 @@ def _measure(
     best = comparisons.number_of_best(printed, [record for by_agent in every for runs in by_agent for record in runs])
     numbers = [claim.of_task(by_agent)(task_measures.equal_weights(by_agent)) for by_agent in counted]
     value = statistics.rounded(claim.over_tasks(np.stack(numbers))[0])
-    interval = claim_intervals.find_interval(claim, every, counted, numbers, best, rng)
+    interval = claim_intervals.find_interval(claim, every, counted, numbers, best, rng, confidence)
     total = comparisons.number_of_tasks(printed.task)
     shortfalls = (f"{len(tasks)} of {total} tasks",) if len(tasks) < total else ()
     groups = [group for by_agent in counted for group in by_agent]
@@ -243,14 +248,26 @@ def _measure(
 def _without_each(
     printed: PublishedRow, claim: Claim, tasks: Mapping[str, Sequence[Records]]
 ) -> dict[str, statistics.Interval | None]:
-    """The interval without each of some tasks; None where none that counts is left."""
+    """The interval without each of some tasks, in words; None where none that counts is left."""
     found = {}
     for left_out in tasks:
         others = {task: by_agent for task, by_agent in tasks.items() if task != left_out}
         counts = any(claim.belongs(_chosen(printed, by_agent)) for by_agent in others.values())
         rng = np.random.default_rng(0)  # of its own, so that the other intervals stay as they are
-        found[left_out] = _measure(printed, claim, others, rng).interval if counts else None
+        found[f"without {left_out}"] = _measure(printed, claim, others, rng).interval if counts else None
     return found
+
+
+def _at_level_of_all(
+    printed: PublishedRow, claim: Claim, result: ClaimResult, tasks: Mapping[str, Sequence[Records]], number: int
+) -> ClaimResult:
+    """One of several comparisons, which is to contradict at Bonferroni's level as well, since one that does decides."""
+    if number == 1 or _find(printed, result) != "contradicts":
+        return result
+    rng = np.random.default_rng(0)
+    strict = _measure(printed, claim, tasks, rng, claim_intervals.level_of_each(number)).interval
+    name = f"at a level for all {number} comparisons"
+    return dataclasses.replace(result, alternatives={**result.alternatives, name: strict})
 
 
 def _find(printed: PublishedRow, result: ClaimResult) -> verdicts.Finding:
@@ -260,11 +277,11 @@ def _find(printed: PublishedRow, result: ClaimResult) -> verdicts.Finding:
     learned = any(record["schedule"] != "study" for group in result.runs for record in group)
     if min(map(len, result.runs)) < runs_to_decide(printed, learned):
         return "undecided"
-    found, *without = (
+    found, *others = (
         verdicts.find(printed.value, printed.better, interval, printed.tolerance())
-        for interval in (result.interval, *result.without.values())
+        for interval in (result.interval, *result.alternatives.values())
     )
-    return found if set(without) <= {found} else "undecided"
+    return found if set(others) <= {found} else "undecided"
 
 
 def _support(printed: PublishedRow, result: ClaimResult) -> float:

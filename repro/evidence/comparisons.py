@@ -62,8 +62,9 @@ class ClaimResult:
         note: what else a reader must know; empty otherwise.
         candidates: where the best runs of each agent count, those that each of `compared` was chosen from; None where
             all runs count.
-        without: where the tasks are a part of those of the row, the interval without each of them; None where no task
-            is left, or too few runs are for one.
+        alternatives: intervals that must give the same answer, by what they are in words: where the tasks are a part of
+            those of the row, without each of them; of several comparisons, of which this one contradicts, at a level
+            for all. None where no task is left, or too few runs are for one.
     """
 
     value: float
@@ -73,7 +74,7 @@ class ClaimResult:
     shortfalls: tuple[str, ...] = ()
     note: str = ""
     candidates: Sequence[Records] | None = None
-    without: Mapping[str, statistics.Interval | None] = dataclasses.field(default_factory=dict)
+    alternatives: Mapping[str, statistics.Interval | None] = dataclasses.field(default_factory=dict)
 
 
 def number_of_tasks(name: str) -> int:

@@ -115,7 +115,7 @@ def improvement_interval(probability: float, ours: float, theirs: float, confide
     return float(low), float(high)
 
 
-def trend_interval(probability: float, *runs: int) -> Interval:
+def trend_interval(probability: float, *runs: int, confidence: float = LEVEL) -> Interval:
     """Returns the interval of `task_measures.trend` on one task, which always has a width.
 
     It is `improvement_interval` of two agents of n runs each, where n is such that the variance at even odds,
@@ -130,16 +130,17 @@ def trend_interval(probability: float, *runs: int) -> Interval:
     Args:
         probability: mean over pairs of agents of the share of pairs of runs, ties counted half.
         runs: n_i, numbers of runs of the agents in their order, two agents or more.
+        confidence: probability content in (0, 1).
     """
     agents = len(runs)
     of_agents = sum((agents - 1 - 2 * place) ** 2 / n for place, n in enumerate(runs))
     of_pairs = sum(1 / (n * m) for n, m in itertools.combinations(runs, 2))
     twelvefold = (of_agents + of_pairs) / math.comb(agents, 2) ** 2
     of_each = (1 + math.sqrt(1 + twelvefold)) / twelvefold
-    return improvement_interval(probability, of_each, of_each)
+    return improvement_interval(probability, of_each, of_each, confidence)
 
 
-def rank_correlation_interval(correlation: float, runs: int) -> Interval | None:
+def rank_correlation_interval(correlation: float, runs: int, confidence: float = LEVEL) -> Interval | None:
     """Returns the interval of Spearman's rank correlation (Fisher's z, with Bonett and Wright's variance of 2000).
 
         z +- z_q sqrt((1 + r^2 / 2) / (n - 3)),  z = artanh(r)
@@ -149,6 +150,7 @@ def rank_correlation_interval(correlation: float, runs: int) -> Interval | None:
     Args:
         correlation: r, of the runs.
         runs: n.
+        confidence: probability content in (0, 1).
 
     Returns:
         (low, high) in [-1, 1], `correlation` between them; None with fewer than `MIN_CORRELATED` runs.
@@ -157,11 +159,11 @@ def rank_correlation_interval(correlation: float, runs: int) -> Interval | None:
         return None
     max_correlation = 1 - 6 / (runs * (runs**2 - 1))
     z = math.atanh(min(max(correlation, -max_correlation), max_correlation))
-    reach = special.ndtri(0.5 + LEVEL / 2) * math.sqrt((1 + correlation**2 / 2) / (runs - 3))
+    reach = special.ndtri(0.5 + confidence / 2) * math.sqrt((1 + correlation**2 / 2) / (runs - 3))
     return min(math.tanh(z - reach), correlation), max(math.tanh(z + reach), correlation)
 
 
-def spread_interval(orders: float, ours: int, theirs: int) -> Interval:
+def spread_interval(orders: float, ours: int, theirs: int, confidence: float = LEVEL) -> Interval:
     """Returns the interval of the orders of magnitude between two stds over runs.
 
     It is that of Fisher's F for normal scores, with `SPREAD_SHARE` of the degrees of freedom n - 1: with all of them it
@@ -170,9 +172,10 @@ def spread_interval(orders: float, ours: int, theirs: int) -> Interval:
     Args:
         orders: log10 of our std over theirs.
         ours, theirs: n, numbers of runs, 2 or more.
+        confidence: probability content in (0, 1).
     """
     freedom = SPREAD_SHARE * (ours - 1), SPREAD_SHARE * (theirs - 1)
-    low, high = (float(special.fdtri(*freedom, 0.5 + side * LEVEL / 2)) for side in (-1, 1))
+    low, high = (float(special.fdtri(*freedom, 0.5 + side * confidence / 2)) for side in (-1, 1))
     return orders - math.log10(high) / 2, orders - math.log10(low) / 2
 
 

@@ -135,8 +135,7 @@ def answer_claim(
         printed, used, used if found.candidates is None else [record for group in found.candidates for record in group]
     )
     note = "; ".join(filter(None, (found.note, *notes)))
-    alternatives = {f"without {task}": interval for task, interval in found.without.items()}
-    return Result(fields, note, used, (*shortfalls, *found.shortfalls), alternatives)
+    return Result(fields, note, used, (*shortfalls, *found.shortfalls), found.alternatives)
 
 
 def answer_aggregate(

@@ -108,6 +108,21 @@ def test_a_comparison_that_is_open_counts_before_one_that_agrees_with_a_lower_nu
     assert (row.value, row.finding) == (0.95, "undecided")
 
 
+def test_one_of_several_comparisons_contradicts_at_a_level_for_all_of_them(tmp_path):
+    """0.22 of ten runs each is below one half at 95 %, and not at 97.5 %."""
+    made = _runs("impala_shallow", range(310, 410, 10), ("pong",)) + _runs("third", (300.0,) * 10, ("pong",))
+    made += _runs("other", (300.0,) * 2 + (385.0,) + (500.0,) * 7, ("pong",))
+    row = _row(tmp_path, made, task="pong", protocol=CLAIM["protocol"])
+    assert (row.value, row.finding) == (0.22, "contradicts")
+    row = _row(tmp_path, made, task="pong", protocol=CLAIM["protocol"] | {"against": ["other", "third"]})
+    assert (row.value, row.finding) == (0.22, "undecided")
+    assert row.interval == pytest.approx(intervals.improvement_interval(0.22, 10, 10))
+    assert row.note == "not answered the same at a level for all 2 comparisons"
+    made += _runs("fourth", (500.0,) * 10, ("pong",))
+    row = _row(tmp_path, made, task="pong", protocol=CLAIM["protocol"] | {"against": ["other", "third", "fourth"]})
+    assert (row.value, row.finding, row.note) == (0.0, "contradicts", "")
+
+
 def test_budget_and_scale_are_the_least_of_all_comparisons(tmp_path):
     """The comparison with the lowest number is of runs at the paper's scale, the others are not."""
     made = _runs("impala_shallow", range(310, 410, 10), ("pong",), scale="paper", num_env_frames=200_000_000)

@@ -112,8 +112,8 @@ VARIANTS = [
     Variant(
         "claim: the largest of many tasks has the interval of one",
         CLAIM_INTERVALS,
-        "confidence = _of_each(len(tasks), intervals.LEVEL)\n    of_runs",
-        "confidence = intervals.LEVEL\n    of_runs",
+        "of_each = level_of_each(len(tasks), confidence)\n    of_runs",
+        "of_each = confidence\n    of_runs",
         f"{TEST_CLAIM_INTERVALS}::test_the_largest_of_games_has_an_interval_of_its_own",
         slow=True,
     ),
@@ -191,8 +191,8 @@ VARIANTS = [
     Variant(
         "claim: counts at the level of a single task",
         CLAIM_INTERVALS,
-        "of_each = _of_each(len(tasks), intervals.LEVEL)",
-        "of_each = intervals.LEVEL",
+        "of_each = level_of_each(len(tasks), confidence)\n    of_part",
+        "of_each = confidence\n    of_part",
         f"{TEST_CLAIM_INTERVALS}::test_a_task_of_agents_that_are_alike_is_seldom_won_or_lost_by_chance",
         slow=True,
     ),
@@ -842,6 +842,13 @@ VARIANTS = [
         "(verdicts.strength(_find(printed, result)), _support(printed, result))",
         "_support(printed, result)",
         f"{TEST_COMPARISONS}::test_a_comparison_that_is_open_counts_before_one_that_agrees_with_a_lower_number",
+    ),
+    Variant(
+        "claim: one of several comparisons contradicts at a level of its own",
+        CLAIMS,
+        'if number == 1 or _find(printed, result) != "contradicts":',
+        "if result:",
+        f"{TEST_COMPARISONS}::test_one_of_several_comparisons_contradicts_at_a_level_for_all_of_them",
     ),
     Variant(
         "claim: budget and scale of the comparison that decides alone",
