@@ -22,6 +22,7 @@ LAYERS = [
         "processes",
         "quiet",
         "rng",
+        "threads",
     },
     {"distributions", "evidence"},
     {"networks", "replay", "environments", "optimizers", "tabular"},

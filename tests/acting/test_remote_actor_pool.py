@@ -107,7 +107,8 @@ def test_what_waited_of_an_actor_before_a_resume_or_a_restart_says_nothing_of_it
     """Its steps count; the successor has not begun to play, and an end is a failure at its start."""
     actors = ActorProcesses(lambda *_: IdleProcess(), 1, Supervision(print, tmp_path))
     pool = RemoteActorPool(None, None, actors, 2, print, frames_per_step=1)
-    pool.set_state({"frames": 0, "actors": {"starts": np.array([5]), "broken_off": 0}, "machines": ()})
+    actors_state = {"starts": np.array([5]), "broken_off": 0}
+    pool.set_state({"frames": 0, "version": 0.0, "actors": actors_state, "machines": ()})
     waiting = [PlayedUnroll(0, 4, 10, 6, 1), PlayedUnroll(3, 0, 10, 6, 1)]  # the second of another run's learner
     pool._reports = types.SimpleNamespace(read_unrolls=lambda count: [waiting.pop(0)], read_games=list)
     actors.start("localhost:1")

@@ -184,7 +184,7 @@ def test_a_port_that_another_learner_has_is_refused(ray):
 
 def test_an_actor_plays_where_no_gpu_is_visible(monkeypatch):
     called = []
-    others = dict.fromkeys(("config", "evaluation", "build_trainer", "make_evaluation_agent"), print)
+    others = dict.fromkeys(("SCHEDULES", "config", "evaluation", "build_trainer", "make_evaluation_agent"), print)
     experiment = types.SimpleNamespace(**others, run_remote_actor=lambda *place: called.append(place))
     monkeypatch.setattr(tf.config, "set_visible_devices", lambda *visible: called.append(visible))
     monkeypatch.setattr(devices, "configure_threads", lambda **threads: called.append(threads))
@@ -207,7 +207,7 @@ def test_an_evaluator_plays_where_no_gpu_is_visible(monkeypatch):
 
 def test_a_replay_is_served_where_no_gpu_is_visible_from_a_folder_among_temporary_files(monkeypatch, tmp_path):
     called = []
-    others = dict.fromkeys(("config", "evaluation", "build_trainer", "make_evaluation_agent"), print)
+    others = dict.fromkeys(("SCHEDULES", "config", "evaluation", "build_trainer", "make_evaluation_agent"), print)
     experiment = types.SimpleNamespace(**others, run_remote_replay=lambda *place: called.append(place))
     monkeypatch.setattr(devices, "configure_actor", lambda: called.append("no GPU"))
     monkeypatch.setattr(cli, "quiet", lambda: None)
