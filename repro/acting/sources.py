@@ -27,6 +27,9 @@ from repro.acting.unrolls import UnrollGroup
 from repro.config import PROCESSES
 from repro.environments.batched import BatchedEnvironment
 
+SCHEDULES = ("async", "lockstep", "a3c", PROCESSES)
+"""Values of `runtime.schedule` that `make_source` and `make_remote_source` have a source for."""
+
 
 def make_source(
     config: ml_collections.ConfigDict,
@@ -60,7 +63,8 @@ def make_source(
         return AsyncSource(actors, make_group, sizes, runtime.queue_capacity, to_device, own_memory=True)
     if runtime.schedule == "lockstep":
         return LockstepSource(actors, make_group, sizes, runtime.lockstep_lag, to_device)
-    raise ValueError(f"runtime.schedule={runtime.schedule!r}: choose async, lockstep, a3c or {PROCESSES}.")
+    *others, last = SCHEDULES
+    raise ValueError(f"runtime.schedule={runtime.schedule!r}: choose {', '.join(others)} or {last}.")
 
 
 def make_remote_source(

@@ -195,12 +195,10 @@ def summarize_runs(
     of_evaluations = measure == "evaluation"
     games = records[0]["evaluation"]["returns"] if of_evaluations else values
     exact = of_evaluations and all(record["evaluation"].get("exact", False) for record in records)
-    over = "seeds" if several else _scores_of_one_seed(records[0])
+    over_cases = not exact and of_evaluations and (not several or _has_cases(records))
     interval = None
-    if not exact and of_evaluations and (not several or _has_cases(records)):
-        interval, over = _interval_over_cases(records), _scores_of_one_seed(records[0])
-    elif not exact:
-        interval = intervals.mean_interval(values)
+    if not exact:
+        interval = _interval_over_cases(records) if over_cases else intervals.mean_interval(values)
     no_interval = ""
     if interval is None and not exact:
         no_interval = ONE_SCORE if len(records) == len(games) == 1 else EQUAL_SCORES
@@ -209,7 +207,7 @@ def summarize_runs(
         "value": float(np.mean(values)),
         "interval": interval,
         "no_interval": no_interval,
-        "interval_over": over,
+        "interval_over": "seeds" if several and not over_cases else _scores_of_one_seed(records[0]),
         **_budget(records, field),
         "seeds": tuple(record["seed"] for record in records),
         "episodes": min(record["evaluation"]["episodes"] for record in records),

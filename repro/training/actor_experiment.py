@@ -10,7 +10,7 @@ from typing import Self
 import ml_collections
 from tf_agents.agents import tf_agent
 
-from repro.config import PROCESSES
+from repro.acting.sources import SCHEDULES
 from repro.environments.batched import BatchedEnvironment
 from repro.environments.make import config_of_start, make_environment, make_evaluation_environment
 from repro.training import checkpoint
@@ -31,7 +31,7 @@ class ActorExperiment(abc.ABC):
     """
 
     is_continuous = False
-    SCHEDULES: tuple[str, ...] = ("async", "lockstep", "a3c", PROCESSES)
+    SCHEDULES: tuple[str, ...] = SCHEDULES
     SAMPLED: Mapping[str, str] = {}
 
     def __init__(self, config: ml_collections.ConfigDict) -> None:

@@ -648,8 +648,8 @@ VARIANTS = [
     Variant(
         "row: a single seed is taken for several",
         RESULTS,
-        "intervals.mean_interval(values)\n    no_interval",
-        "intervals.mean_interval(games)\n    no_interval",
+        "else intervals.mean_interval(values)\n    no_interval",
+        "else intervals.mean_interval(games)\n    no_interval",
         f"{TEST_RESULTS}::test_the_interval_of_one_seed_is_over_its_games_and_that_of_more_over_the_seeds",
     ),
     Variant(
@@ -825,15 +825,15 @@ VARIANTS = [
     Variant(
         "results: the interval of a record goes before that over seeds",
         RESULTS,
-        "of_evaluations and (not several or _has_cases(records)):",
-        "of_evaluations:",
+        "of_evaluations and (not several or _has_cases(records))",
+        "of_evaluations",
         f"{TEST_RESULTS}::test_the_interval_of_a_record_goes_before_that_of_its_returns",
     ),
     Variant(
         "results: a second seed of a study takes its interval away",
         RESULTS,
-        "(not several or _has_cases(records)):",
-        "not several:",
+        "(not several or _has_cases(records))",
+        "not several",
         f"{TEST_RESULTS}::test_a_second_seed_of_a_study_takes_no_interval_away",
     ),
     Variant(
