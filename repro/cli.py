@@ -239,7 +239,13 @@ def _fields(config: ml_collections.ConfigDict) -> set[str]:
 def _check_settings(config: ml_collections.ConfigDict, settings: Mapping[str, str]) -> None:
     """Fails for a field that the configuration does not have, or text that its type cannot hold."""
     fields = flatten(config)
+    agent = settings.get("agent", config.agent)
+    if agent not in agents(config):
+        fail(f"agent={agent!r}{nearest(agent, agents(config))} (there is {', '.join(agents(config))})")
+    own = flatten(config.get("variants", {}).get(agent, {}))
     for name, text in settings.items():
+        if name in own:
+            fail(f"agent {agent} has its own {name}; change it with --config.variants.{agent}.{name}={text}.")
         if name not in fields and re.match(r"env\.kwargs\b", name):
             fail(
                 f"{name} cannot be set from the command line; set it in a config of your own, "
@@ -250,12 +256,6 @@ def _check_settings(config: ml_collections.ConfigDict, settings: Mapping[str, st
             fail(f"the configuration has no field {name!r}{nearest(name, same_name or list(fields))}")
         if not _fits(text, fields[name]) and not (_is_int(fields[name]) and _is_whole(text)):
             fail(f"{name}={text!r} is not of type {type(fields[name]).__name__} (its value is {fields[name]!r}).")
-    agent = settings.get("agent", config.agent)
-    if agent not in agents(config):
-        fail(f"agent={agent!r}{nearest(agent, agents(config))} (there is {', '.join(agents(config))})")
-    own = config.get("variants", {}).get(agent, {})
-    for name in sorted(settings.keys() & flatten(own).keys()):
-        fail(f"agent {agent} has its own {name}; change it with --config.variants.{agent}.{name}={settings[name]}.")
 
 
 def _fits(text: str, value: object) -> bool:

@@ -24,6 +24,8 @@ from tests.support.forked_train import run_command
 CONFIG = "--config=paper_configs/impala/atari_shallow.py:smoke"
 SMALL = ("--config.runtime.num_actors=1", "--config.runtime.envs_per_actor=4")
 """Few games, since each takes a tenth of a second to begin."""
+POLICY_RATE = "learner.policy_learning_rate"
+"""A field that no agent but one of the configuration has."""
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess:
@@ -55,6 +57,10 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
         (
             ["--config=paper_configs/refer/figure_4_vracer.py", "--config.runtime.num_actors=0"],
             "no field 'runtime.num_actors'; did you mean 'variants.acer.runtime.num_actors'?",
+        ),
+        (
+            ["--config=paper_configs/refer/gymnasium.py", "--config.agent=ddpg_refer", f"--config.{POLICY_RATE}=1e-3"],
+            f"agent ddpg_refer has its own {POLICY_RATE}; change it with --config.variants.ddpg_refer.{POLICY_RATE}=1e-3.",
         ),
         (CONFIG.split("=") + ["--config.env.taks=pong"], "no field 'env.taks'; did you mean 'env.task'?"),
         ([CONFIG, "--config.env.task=pnog"], "No Atari game is called 'pnog'; did you mean pong"),
