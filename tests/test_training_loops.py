@@ -33,7 +33,7 @@ LOOPS = {
     "impala_processes": (IMPALA, "--config.runtime.schedule=processes", f"--config.env.task={TASK}"),
     "acer": ("paper_configs/acer/gymnasium.py:smoke", GRAPH, "--config.replay.frames=4000"),
     "stac": ("paper_configs/stac/gymnasium.py:smoke", GRAPH, "--config.agent=stacx"),
-    "dqn": (CTRACE, "--config.replay.first_frames=100"),
+    "dqn": (CTRACE, GRAPH, "--config.replay.first_frames=100"),
     "r2d2": (CTRACE, "--config.agent=r2d2_ctrace", "--config.variants.r2d2_ctrace.replay.first_frames=200"),
     "vracer": (REFER, GRAPH, "--config.memory.start_steps=300"),
     "ppo": ("paper_configs/refer/figure_4_vracer.py:smoke", GRAPH, "--config.agent=ppo"),

@@ -25,6 +25,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.network.units = (64, 64)  # of the dense layers
 
     config.replay.frames = 50_000  # steps
+    config.learner.batch_size = 8
+    config.learner.learning_rate = 2e-3
     config.learner.rmsprop_epsilon = 0.1
 
     config.runtime.threads = 1  # of TensorFlow; matrices this small gain nothing from more

@@ -72,7 +72,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
     config.learner = ml_collections.ConfigDict()
     config.learner.batch_size = 32  # sequences (assumed: they may be transitions); Mnih et al. (2015)
-    config.learner.steps_per_update = 4  # agent steps between two gradient steps; Mnih et al. (2015)
+    config.learner.steps_per_update = 4  # agent steps of a game between two gradient steps; Mnih et al. (2015)
     config.learner.learning_rate = 1e-5  # constant; Appendix E.2 for n-step and Retrace, assumed for others
     config.learner.adam_epsilon = 1e-8  # assumed: that Adam is used is said, its settings are not; Appendix E
     config.learner.target_period = 10_000  # gradient steps between two copies to the target network; Mnih et al. (2015)
@@ -85,6 +85,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.evaluation.epsilon = 0.05  # Mnih et al. (2015)
 
     config.runtime = ml_collections.ConfigDict()
+    config.runtime.envs_per_actor = 1  # games side by side; Mnih et al. (2015)
     config.runtime.env_threads = 0  # emulator threads, 0 = chosen by the number of cores
     config.runtime.schedule = "lockstep"  # an actor plays the next steps while the learner learns
     config.runtime.lockstep_lag = 1  # rounds between acting and learning

@@ -25,8 +25,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.memory.start_steps = 2_000
 
     ddpg = figure_1_ddpg.get_config(scale)
-    fields = {"method", "batch_size", "policy_learning_rate", "weight_decay", "target_update"}
-    learner = {name: ddpg.learner[name] for name in sorted(fields)}
+    fields = {"method", "batch_size", "weight_decay", "target_update"}
+    learner = {name: ddpg.learner[name] for name in sorted(fields)} | {"policy_learning_rate": 1e-3}
     config.variants = ml_collections.ConfigDict(  # agents
         {"vracer_refer": {}, "ddpg_refer": {"learner": learner, "exploration": ddpg.exploration}}
     )

@@ -26,9 +26,9 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
     config.loss.discount = 0.99  # gamma of control tasks; Table 3
 
-    config.learner.batch_size = 16
+    config.learner.batch_size = 8
     config.learner.learning_rate = 2e-3
-    config.learner.rmsprop_epsilon = 0.1
+    config.learner.rmsprop_epsilon = 0.01
 
     config.runtime.num_actors = 1
     config.runtime.envs_per_actor = 16

@@ -101,6 +101,8 @@ def _dqn_on_catch(agent: str, **sections: Mapping[str, Any]) -> ReferenceRun:
         "env": {"name": "gymnasium", "task": CATCH},
         "exploration": {"frames": 6_000},
         "replay": {"first_frames": 500},
+        "learner": {"steps_per_update": 4, "learning_rate": 5e-4},
+        "runtime": {"envs_per_actor": 1, "compile": "auto"},
     }
     return ReferenceRun(f"dqn_{agent}", "ctrace.gymnasium", agent, configs.merge(fields, sections))
 
@@ -112,7 +114,7 @@ def _stac_on_catch(name: str, agent: str, **sections: Mapping[str, Any]) -> Refe
         "env": {"name": "gymnasium", "task": CATCH},
         "loss": {"discount": 0.97},
         "meta": {"initial_gamma": -2.0, "learning_rate": 0.05},
-        "learner": {"learning_rate": 5e-3},
+        "learner": {"batch_size": 16, "learning_rate": 5e-3, "rmsprop_epsilon": 0.1},
         "runtime": {"schedule": "lockstep"},
     }
     return ReferenceRun(name, "stac.gymnasium", agent, configs.merge(fields, sections))
@@ -160,7 +162,12 @@ RUNS = (
             "num_env_steps": 40_000,
             "env": {"name": "gymnasium", "task": CATCH},
             "loss": {"discount": 0.9, "truncation": 0.5, "entropy_cost": 0.02},
-            "learner": {"clip_global_norm": 4.0, "rmsprop_epsilon": 0.01},
+            "learner": {
+                "batch_size": 1,
+                "learning_rate": 7e-4,
+                "clip_global_norm": 4.0,
+                "rmsprop_epsilon": 0.01,
+            },
         },
     ),
     ReferenceRun(

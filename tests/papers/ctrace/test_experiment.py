@@ -75,6 +75,20 @@ def test_only_the_environments_of_actors_stay_open(tmp_path, monkeypatch):
     assert set(map(id, made)) == set(map(id, closed))
 
 
+@pytest.mark.parametrize(("agent", "num_envs"), [("retrace", 1), ("double_dqn", 3)])
+def test_dqn_plays_as_many_environments_as_are_given(tmp_path, agent, num_envs):
+    config = gymnasium.get_config("smoke")
+    config.agent, config.env.task = agent, "repro.regression.environments:repro/Catch-v0"
+    config.runtime.envs_per_actor, config.runtime.compile = num_envs, "graph"
+    config.learner.steps_per_update, config.replay.first_frames, config.num_env_steps = 2, 60, 120
+    config = resolve(config)
+    trainer = find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
+    updates = list(trainer)
+    trainer.close()
+    assert len(updates) == len({update.frames for update in updates}) == 120 // (2 * num_envs)
+    assert updates[-1].frames == 120
+
+
 @pytest.mark.parametrize(("agent", "field", "size"), [("retrace", "frames", 3), ("r2d2_retrace", "sequences", 0)])
 def test_a_replay_of_no_sequence_is_refused(tmp_path, agent, field, size):
     with pytest.raises(ValueError, match=rf"replay\.{field}={size} hold no sequence: choose more"):

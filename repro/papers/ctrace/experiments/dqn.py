@@ -22,11 +22,10 @@ TORSOS = ("nature", "shallow")
 
 
 class DqnExperiment(SequenceExperiment):
-    """One actor in one environment."""
+    """One actor, in one environment or in several that share its epsilon."""
 
     CAPACITY = "frames"
     num_actors = 1
-    envs_per_actor = 1
 
     @property
     def loss_settings(self) -> SequenceLossSettings:
