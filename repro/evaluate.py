@@ -20,7 +20,7 @@ from repro import cli
 if TYPE_CHECKING:
     from repro.training.experiment import Experiment
 
-RUN_DIR = flags.DEFINE_string("run_dir", None, "Folder of the run.", required=True)
+RUN_DIR = flags.DEFINE_string("run_dir", None, "Required. Folder of the run.", required=True)
 EPISODES = flags.DEFINE_integer("episodes", None, "Episodes to play a task; the protocol's number if not given.", 1)
 TASK = flags.DEFINE_list("task", [], "Tasks to play, of those that the agent learned together; all if not given.")
 VIDEO = flags.DEFINE_string("video", None, "Write one more episode as a video to this .webm or .mp4 file.")

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 CONFIG = cli.define_config()
 SEED = flags.DEFINE_integer("seed", 1, "Seed of weights, environments and action sampling.", lower_bound=0)
 RUN_DIR = flags.DEFINE_string(
-    "run_dir", None, "Folder of the run; one that holds a run resumes it, also without --config.", required=True
+    "run_dir",
+    None,
+    "Required. Folder of the run; one that holds a run resumes it, also without --config.",
+    required=True,
 )
 CLUSTER = flags.DEFINE_string(
     "cluster",
@@ -34,9 +37,12 @@ CLUSTER = flags.DEFINE_string(
 PORT = flags.DEFINE_integer("cluster_port", 0, "Port of this machine that actors on a cluster reach; 0: any.", 0)
 
 
+STOPPING = "Stopping; what is under way ends first, within half a minute, or once a checkpoint is written."
+
+
 def main(argv: list[str]) -> None:
     del argv
-    stop = StopSignal()
+    stop = StopSignal(lambda: _say(STOPPING), lambda unended: _say(_describe_stop(None, unended)))
     run_dir = Path(RUN_DIR.value)
     opened = _open_folder(run_dir)
     if opened is None:
@@ -304,14 +310,16 @@ def _describe_checkpoint(run_dir: Path) -> str:
     return f"The last good checkpoint is in {run_dir / 'checkpoints'}." if has_saved(run_dir) else "Nothing was saved."
 
 
-def _describe_stop(trainer: Trainer, unended: str | None) -> str:
+def _describe_stop(trainer: Trainer | None, unended: str | None) -> str:
     """What a run that was stopped says, without a look at its folder, whose disk may hang.
 
     Args:
-        trainer: of the run.
+        trainer: of the run, or None where it was still being built.
         unended: as in `StopSignal.attach`.
     """
     again = f"with: {cli.command('repro.train', *sys.argv[1:])}"
+    if trainer is None:
+        return f"Stopped before the first update. Start again {again}"
     if not trainer.has_checkpoint:
         return f"Stopped before anything was saved. Start again {again}"
     if unended:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -30,12 +31,17 @@ class StopSignal:
     wait for actors, so that the iteration of the trainer returns. A process that has not ended after `STOP_SECONDS`
     ends then, with what its last checkpoint has, or once the checkpoint is written that it is at, at most
     `SAVE_SECONDS` later. A second signal changes nothing.
+
+    Args:
+        heard: called when the first signal comes, in that thread.
+        goodbye: called before a process is ended that has no trainer yet, with None.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, heard: Callable[[], None], goodbye: Callable[[str | None], None]) -> None:
         self._received = threading.Event()
         self._trainer: Trainer | None = None
-        self._goodbye: Callable[[str | None], None] = lambda unended: None
+        self._heard = heard
+        self._goodbye = goodbye
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: None)  # the thread hears of it, and the main thread goes on
         self._signals, writer = os.pipe()
@@ -66,6 +72,8 @@ class StopSignal:
         self._received.set()
         if self._trainer is not None:
             self._trainer.interrupt()
+        with contextlib.suppress(OSError, ValueError):  # the terminal may be gone
+            self._heard()
         threading.Event().wait(STOP_SECONDS)
         self._end()
 

@@ -25,7 +25,8 @@ class Trainer:
         self.interrupted.set()
 
 stopping.STOP_SECONDS, stopping.SAVE_SECONDS, stopping.GOODBYE_SECONDS = {stop_seconds}, {save_seconds}, 1.0
-stop, trainer, written = stopping.StopSignal(), Trainer(), pathlib.Path(sys.argv[1])
+stop = stopping.StopSignal(lambda: print("heard", file=sys.stderr, flush=True), lambda unended: print("unbuilt"))
+trainer, written = Trainer(), pathlib.Path(sys.argv[1])
 {attach}
 print("ready", flush=True)
 {main}
@@ -34,12 +35,14 @@ ATTACH = "stop.attach(trainer, lambda unended: print(unended or 'saved'))"
 SAVE = "with trainer.saving:\n    trainer.interrupted.wait()\n    time.sleep(2.0)\n    written.touch()\n"
 
 
-def start(tmp_path, main, *, saved_updates=7, stop_seconds=0.5, save_seconds=stopping.SAVE_SECONDS, attach=ATTACH):
+def start(
+    tmp_path, main, *, saved_updates=7, stop_seconds=0.5, save_seconds=stopping.SAVE_SECONDS, attach=ATTACH, stderr=None
+):
     """A process that has said that it is ready."""
     fields = {"saved_updates": saved_updates, "stop_seconds": stop_seconds, "save_seconds": save_seconds}
     program = PROGRAM.format(**fields, attach=attach, main=main)
     command = [sys.executable, "-c", program, str(tmp_path / "written")]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True)
     assert process.stdout.readline() == "ready\n"
     return process
 
@@ -104,5 +107,24 @@ def test_a_signal_of_the_environments_own_ends_nothing(tmp_path):
 
 def test_without_a_trainer_nothing_is_lost(tmp_path):
     process = start(tmp_path, "time.sleep(1000)", attach="")
+    process.send_signal(signal.SIGTERM)
+    stdout, _ = process.communicate(timeout=SECONDS)
+    assert (process.returncode, stdout) == (0, "unbuilt\n")
+
+
+def test_the_first_signal_alone_is_answered_at_once(tmp_path):
+    process = start(tmp_path, "time.sleep(1000)", stop_seconds=3.0, stderr=subprocess.PIPE)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        process.send_signal(number)
+    began = time.monotonic()
+    assert process.stderr.readline() == "heard\n"
+    assert process.poll() is None
+    assert process.communicate(timeout=SECONDS)[1] == ""
+    assert time.monotonic() - began > 2.0
+
+
+def test_a_terminal_that_is_gone_keeps_no_process_alive(tmp_path):
+    process = start(tmp_path, "time.sleep(1000)", stderr=subprocess.PIPE)
+    process.stderr.close()
     process.send_signal(signal.SIGTERM)
     assert process.wait(SECONDS) == 0
