@@ -30,13 +30,14 @@ TEXT_COLUMNS = 54
 """Room for count, time left and return."""
 
 RATE_POINTS = 60
-"""The rate is that since the drawing or line so many before."""
+"""The rate is that since the drawing or line so many before, or since the first update, before which a run compiles."""
 
 
 class ProgressLine:
-    """Label, share, bar, count, time left, a text of the caller's, and the rate, on standard error.
+    """Label, share, bar, count, time left, the rate, and a text of the caller's, on standard error.
 
-    On a terminal, what else the process prints meanwhile appears above the line, which is cut at the terminal's width.
+    On a terminal, what else the process prints meanwhile appears above the line, which is cut at the terminal's width;
+    where that leaves no room for a bar, the rate comes last.
 
     Args:
         label: names what goes on.
@@ -50,10 +51,11 @@ class ProgressLine:
         self._total = total
         self._unit = unit
         self._text: Callable[[], str] = str
-        self._points = deque([(time.monotonic(), start)], maxlen=RATE_POINTS)  # seconds, count
-        self._newest = self._points[0]
+        self._points: deque[tuple[float, int]] = deque(maxlen=RATE_POINTS)  # seconds, count
+        self._newest = self._shown = (time.monotonic(), start)
         self._is_open = True
         console = Console(stderr=True)
+        self._is_narrow = console.is_interactive and console.width < BAR_COLUMNS
         self._bar = make_bar(console) if console.is_interactive else None
         if self._bar is not None:
             self._task = self._bar.add_task(label, total=total, completed=start, text="")
@@ -62,8 +64,10 @@ class ProgressLine:
     def update(self, count: int, text: Callable[[], str]) -> None:
         """Sets count and text; they are shown, and the text is made, where the last drawing or line is old enough."""
         self._newest, self._text = (time.monotonic(), count), text
+        if not self._points:
+            self._points.append(self._newest)
         interval = SECONDS_BETWEEN_LINES if self._bar is None else SECONDS_BETWEEN_DRAWINGS
-        if self._newest[0] - self._points[-1][0] >= interval:
+        if self._newest[0] - self._shown[0] >= interval:
             self._show()
 
     def close(self) -> None:
@@ -71,7 +75,7 @@ class ProgressLine:
         if not self._is_open:
             return
         self._is_open = False
-        if self._newest != self._points[-1]:
+        if self._newest != self._shown:
             self._show()
         if self._bar is not None:
             self._bar.stop()
@@ -79,10 +83,13 @@ class ProgressLine:
     def _show(self) -> None:
         (before, count_before), (now, count) = self._points[0], self._newest
         self._points.append(self._newest)
+        self._shown = self._newest
         rate = (count - count_before) / (now - before) if now > before else 0.0
         left = datetime.timedelta(seconds=round((self._total - count) / rate)) if rate else "unknown time"
         counted = f"{short(count)}/{short(self._total)} {self._unit}, {left} left"
-        line = ", ".join(filter(None, (counted, self._text(), f"{short(rate)} {self._unit}/s")))
+        speed = f"{short(rate)} {self._unit}/s" if now > before else ""
+        parts = (counted, self._text(), speed) if self._is_narrow else (counted, speed, self._text())
+        line = ", ".join(filter(None, parts))
         if self._bar is None:
             print(f"{self._label} {count / self._total:4.0%}  {line}", file=sys.stderr, flush=True)
         else:

@@ -41,8 +41,8 @@ def run(clock, seconds):
 def test_elsewhere_a_plain_line_appears_after_its_time_and_at_the_end(clock, capsys):
     run(clock, 50.0)
     assert capsys.readouterr().err.splitlines() == [
-        "agent [pong] seed 1  70%  2.10k/3.00k steps, 0:00:45 left, return [6], 20 steps/s",
-        "agent [pong] seed 1  83%  2.50k/3.00k steps, 0:00:25 left, return [10], 20 steps/s",
+        "agent [pong] seed 1  70%  2.10k/3.00k steps, 0:00:45 left, 20 steps/s, return [6]",
+        "agent [pong] seed 1  83%  2.50k/3.00k steps, 0:00:25 left, 20 steps/s, return [10]",
     ]
 
 
@@ -50,7 +50,19 @@ def test_a_short_run_has_one_line_and_an_idle_one_none(clock, capsys):
     run(clock, 2.0)
     ProgressLine("nothing yet", 10, "games").close()
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith("return [10], 500 steps/s")
+    assert line.endswith(", 0:00:01 left, 500 steps/s, return [10]")
+
+
+def test_what_comes_before_the_first_update_does_not_count_for_the_rate(clock, capsys):
+    line = ProgressLine("agent", 100, "games")
+    clock(1000.0)
+    line.update(10, str)
+    clock(31.0)
+    line.update(41, str)
+    assert capsys.readouterr().err.splitlines() == [
+        "agent  10%  10/100 games, unknown time left",
+        "agent  41%  41/100 games, 0:00:59 left, 1 games/s",
+    ]
 
 
 def test_a_text_that_is_not_shown_is_not_made(clock):
@@ -64,12 +76,13 @@ def test_a_text_that_is_not_shown_is_not_made(clock):
 
 def test_a_standstill_has_no_end(clock, capsys):
     line = ProgressLine("agent", 10, "games", 5)
+    line.update(5, str)
     clock(31.0)
     line.update(5, str)
     assert capsys.readouterr().err == "agent  50%  5/10 games, unknown time left, 0 games/s\n"
 
 
-@pytest.mark.parametrize(("columns", "end"), [(120, "500 steps/s"), (50, "\u2026")])
+@pytest.mark.parametrize(("columns", "end"), [(120, "500 steps/s, return [10]"), (90, "500 steps/s"), (50, "\u2026")])
 def test_a_terminal_has_one_line_that_is_drawn_again_and_cut_at_its_width(clock, monkeypatch, columns, end):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
