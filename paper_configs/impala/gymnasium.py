@@ -23,7 +23,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.network.torso = "dense"  # dense for vectors, shallow or deep for images
     config.network.units = (64, 64)  # of the dense layers
 
-    config.learner.batch_size = 16
+    config.learner.batch_size = 8
     config.learner.learning_rate = 2e-3
     config.learner.rmsprop_epsilon = 0.1
 

@@ -28,7 +28,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
     config.learner.batch_size = 8
     config.learner.learning_rate = 2e-3
-    config.learner.rmsprop_epsilon = 0.01
+    config.learner.rmsprop_epsilon = 0.1
 
     config.runtime.num_actors = 1
     config.runtime.envs_per_actor = 16

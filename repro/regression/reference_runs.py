@@ -114,7 +114,7 @@ def _stac_on_catch(name: str, agent: str, **sections: Mapping[str, Any]) -> Refe
         "env": {"name": "gymnasium", "task": CATCH},
         "loss": {"discount": 0.97},
         "meta": {"initial_gamma": -2.0, "learning_rate": 0.05},
-        "learner": {"batch_size": 16, "learning_rate": 5e-3, "rmsprop_epsilon": 0.1},
+        "learner": {"batch_size": 16, "learning_rate": 5e-3},
         "runtime": {"schedule": "lockstep"},
     }
     return ReferenceRun(name, "stac.gymnasium", agent, configs.merge(fields, sections))
@@ -131,7 +131,7 @@ RUNS = (
             "num_env_steps": 100_000,
             "env": {"name": "gymnasium", "task": CATCH},
             "loss": {"discount": 0.9},
-            "learner": {"learning_rate": 5e-3},
+            "learner": {"batch_size": 16, "learning_rate": 5e-3},
             "runtime": {"schedule": "lockstep"},
         },
     ),
@@ -139,7 +139,7 @@ RUNS = (
         "impala_cartpole",
         "impala.gymnasium",
         "impala",
-        {"num_env_steps": 120_000, "runtime": {"schedule": "async"}},
+        {"num_env_steps": 120_000, "learner": {"batch_size": 16}, "runtime": {"schedule": "async"}},
         episodes=20,
     ),
     ReferenceRun(
