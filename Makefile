@@ -137,7 +137,7 @@ docs: setup  ## the documentation site, in site/
 docs-serve: setup  ## the same on http://127.0.0.1:8000, rebuilt when a file changes
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
-check-all: lint types test test-slow check regression  ## all tests; continuous integration leaves the slow ones out
+check-all: lint types test test-slow check regression  ## style, types, all tests, records and regression; continuous integration leaves the slow ones out
 
 clean:  ## remove .venv, site, report, and all runs with their checkpoints; results/ and build/ stay
 	rm -rf .venv runs report site

@@ -123,7 +123,7 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
         rest = flags.FLAGS(argv)
     except SystemExit:  # of a flag that has shown the help, with code 1
         if fields:
-            print("\nFields of this configuration, with the values of its file:")
+            print("\nFields of this configuration, with the values of its file, whose comments say units and sources:")
             print("\n".join(f"  --config.{name}={_write(value)}" for name, value in fields.items()))
         raise SystemExit(0) from None
     except (flags.Error, AttributeError, KeyError, TypeError, ValueError) as error:
@@ -140,7 +140,7 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
     if len(rest) > 1:
         fail(f"unexpected argument {rest[1]!r}; settings are given as --name=value.")
     for name in flags.FLAGS:
-        if "." not in name and flags.FLAGS[name].present and flags.FLAGS[name].value == "":
+        if "." not in name and flags.FLAGS[name].present and flags.FLAGS[name].value in ("", [], [""]):
             fail(f"--{name} is empty; see {command(_program(), '--help')}.")
     return rest
 

@@ -10,6 +10,7 @@ import importlib
 import itertools
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from repro.evidence.records import StoredRecord
 
 PAPER = flags.DEFINE_string(
-    "paper", None, "Folder in paper_configs: impala, acer, refer, ctrace or stac.", required=True
+    "paper", None, "Required. Folder in paper_configs: impala, acer, refer, ctrace or stac.", required=True
 )
 SCALE = flags.DEFINE_string("scale", "desk", "smoke, desk or paper.")
 EXPERIMENT = flags.DEFINE_list(
@@ -138,6 +139,15 @@ def results_dir() -> Path:
     return Path(RESULTS_DIR.value or jobs.default_results_dir(SCALE.value))
 
 
+def _check_writable(folder: Path) -> None:
+    """Makes a folder, and fails where no file can be written to it: a study takes minutes and keeps nothing."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        cli.fail(f"cannot write to --results_dir={folder} ({error.strerror}); give another one.")
+
+
 def main(argv: list[str]) -> None:
     del argv
     cli.quiet()
@@ -156,6 +166,8 @@ def main(argv: list[str]) -> None:
         here = [job for job in waiting if not isinstance(job, ClusterJob)]
         there = [job for job in waiting if isinstance(job, ClusterJob)]
         jobs.check_modules(here)
+        if waiting:
+            _check_writable(results_dir())
         room = 0
         if cluster and there:
             room = cluster.connect(CORES_PER_RUN.value)

@@ -60,7 +60,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
         ),
         (
             ["--config=paper_configs/refer/gymnasium.py", "--config.agent=ddpg_refer", f"--config.{POLICY_RATE}=1e-3"],
-            f"agent ddpg_refer has its own {POLICY_RATE}; change it with --config.variants.ddpg_refer.{POLICY_RATE}=1e-3.",
+            f"has its own {POLICY_RATE}; change it with --config.variants.ddpg_refer.{POLICY_RATE}=1e-3.",
         ),
         (CONFIG.split("=") + ["--config.env.taks=pong"], "no field 'env.taks'; did you mean 'env.task'?"),
         ([CONFIG, "--config.env.task=pnog"], "No Atari game is called 'pnog'; did you mean pong"),
@@ -397,7 +397,9 @@ def test_help_lists_the_fields_of_a_configuration_that_is_given():
         "repro.train", "--config=paper_configs/impala/gymnasium.py:smoke", "--config.num_env_steps=2e5", "--help"
     )
     assert (done.returncode, done.stderr) == (0, "")
-    fields = done.stdout.split("Fields of this configuration, with the values of its file:\n")[1].splitlines()
+    fields = done.stdout.split(
+        "Fields of this configuration, with the values of its file, whose comments say units and sources:\n"
+    )[1].splitlines()
     assert {"  --config.env.task=CartPole-v1", "  --config.network.units=64,64"} <= set(fields)
 
 
@@ -431,7 +433,13 @@ def test_reproduce_names_what_it_knows(tmp_path):
     for arguments, sentence in [
         (
             ["--paper=impalla"],
-            "no experiments for paper 'impalla'; there are some for acer, ctrace, impala, refer, stac.",
+            "no experiments for paper 'impalla'; did you mean 'impala'? (there are some for acer, ctrace, impala",
+        ),
+        (["--paper=impala", "--experiment="], "--experiment is empty; see "),
+        (["--paper=impala", "--task="], "--task is empty; see "),
+        (
+            ["--paper=impala", "--experiment=theorems", "--scale=smoke", "--results_dir=/proc/records"],
+            "cannot write to --results_dir=/proc/records (No such file or directory); give another one.",
         ),
         (["--paper=impala", "--experiment=atari_shalow"], "did you mean 'atari_shallow'?"),
         (["--paper=impala", "--scale=huge"], "Unknown scale 'huge'"),
@@ -452,7 +460,7 @@ def test_reproduce_names_what_it_knows(tmp_path):
             f"other machines have no {right}; put it into paper_configs/impala.",
         ),
     ]:
-        done = run_command(tmp_path, "repro.reproduce", *arguments, *folders)
+        done = run_command(tmp_path, "repro.reproduce", *folders, *arguments)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
         assert sentence in done.stderr
 

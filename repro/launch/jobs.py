@@ -45,7 +45,8 @@ def experiments(paper: str) -> list[str]:
     known = sorted(path.stem for path in (CONFIGS / paper).glob("*.py") if path.stem != "__init__")
     if not known:
         papers = sorted(path.name for path in CONFIGS.iterdir() if any(path.glob("[a-z]*.py")))
-        raise ValueError(f"no experiments for paper {paper!r}; there are some for {', '.join(papers)}.")
+        near = cli.nearest(paper, papers)
+        raise ValueError(f"no experiments for paper {paper!r}{near} (there are some for {', '.join(papers)})")
     return known
 
 

@@ -88,7 +88,7 @@ def save_picture(contents: Contents, paper: str, experiment: str, task: str, pat
 def _define_flags() -> None:
     flags.DEFINE_string("out", "report", "Folder to write index.html and what belongs to it to.")
     flags.DEFINE_string("results_dir", str(COMMITTED), "Folder with the records.")
-    flags.DEFINE_multi_string("picture", [], "Also plot the learning curves of a task: PAPER/EXPERIMENT/TASK=FILE.png.")
+    flags.DEFINE_multi_string("picture", [], "Also plot the learning curves of a task: PAPER/EXPERIMENT/TASK=FILE.png")
     flags.DEFINE_string(
         "markdown", None, "Also write the rows that have a result to this Markdown file, and the others beside it."
     )
