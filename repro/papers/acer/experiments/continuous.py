@@ -35,8 +35,19 @@ class ContinuousExperiment(AcerExperiment):
     def sample_hparams(self, seed: int) -> dict[str, float]:
         """Returns `learning_rate` and `delta` of a seed, which is not read without a trust region (Section 6).
 
-        They are the same for all agents and tasks.
+        They are the same for all agents and tasks. {}: the configuration has no sweep, but values of its own.
+
+        Raises:
+            ValueError: it has both.
         """
+        if "sweep" not in self.config:
+            return {}
+        for name, section in self.SAMPLED.items():
+            if name in self.config[section]:
+                raise ValueError(
+                    f"{section}.{name}={self.config[section][name]} is not read beside sweep.{name}, which samples "
+                    "it: delete one of them."
+                )
         sweep, rng = self.config.sweep, np.random.default_rng(seed)
         learning_rate = log_uniform(rng, *sweep.learning_rate)
         return {"learning_rate": learning_rate, "delta": float(rng.uniform(*sweep.delta))}
