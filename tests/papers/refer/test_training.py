@@ -592,6 +592,16 @@ def test_an_unknown_agent_is_one_sentence(tmp_path, agent, known):
         build(tmp_path, agent=agent)
 
 
+@pytest.mark.parametrize("agent", ["vracer_refer", "ppo"])
+def test_several_tasks_are_refused_in_a_sentence(tmp_path, agent):
+    config = small_config(agent="vracer_refer")
+    config.agent, config.env.tasks = agent, ("Hopper", "Walker2d")
+    run = RunDirectory(tmp_path / "run", config.to_dict(), 0)
+    sentence = f"env.tasks=Hopper,Walker2d: agent {agent} learns one task, that of env.task."
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+        find_experiment(config).build_trainer(0, run, print)
+
+
 @pytest.mark.parametrize(
     ("agent", "annealing"),
     [("ddpg_refer", 5e-7), ("ddpg_er", 0.0), ("ddpg_per", 0.0), ("ddpg_er_annealed", 5e-7), ("naf_er", 5e-7)],
