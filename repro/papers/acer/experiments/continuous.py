@@ -53,10 +53,16 @@ class ContinuousExperiment(AcerExperiment):
         return {"learning_rate": learning_rate, "delta": float(rng.uniform(*sweep.delta))}
 
     def make_network(self, environment: BatchedEnvironment, seed: int) -> GaussianActorCritic:
-        """Returns a new network, with action values for ACER alone."""
-        network = self.config.network
+        """Returns a new network, with action values for ACER alone.
+
+        Raises:
+            ValueError: observations are images.
+        """
+        network, shape = self.config.network, environment.time_step_spec.observation.shape
+        if len(shape) != 1:
+            raise ValueError(f"the observations are images of shape {tuple(shape)}, and this agent needs vectors.")
         return GaussianActorCritic(
-            environment.time_step_spec.observation.shape[0],
+            shape[0],
             environment.num_actions,
             tuple(network.units),
             tuple(network.advantage_units) if self.config.loss.method == "acer" else (),
