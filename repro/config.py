@@ -175,6 +175,15 @@ def check_numbers(config: ml_collections.ConfigDict) -> None:
                 raise ValueError(f"{name}={value}: choose {words}.")
 
 
+def check_rates(learner: ml_collections.ConfigDict) -> None:
+    """Raises ValueError if `learning_rate` is 0 where `policy_learning_rate` is applied as a multiple of it."""
+    if not learner.learning_rate > 0:
+        raise ValueError(
+            f"learner.learning_rate={learner.learning_rate}: choose a finite number above 0, of which "
+            "learner.policy_learning_rate is a multiple."
+        )
+
+
 def whole_product(factor: float, number: int) -> int | None:
     """Returns a number times another that may be a fraction, where that is whole but for rounding, as 0.28 of 25 is 7.
 

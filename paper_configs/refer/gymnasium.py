@@ -9,6 +9,9 @@ import ml_collections
 from paper_configs import custom
 from paper_configs.refer import figure_1_ddpg, figure_4_vracer
 
+V_RACER_ALONE = {"network": ("initial_variance", "advantage"), "refer": ("max_log_ratio", "value_target")}
+"""Fields of `figure_4_vracer.py` that DDPG does not read."""
+
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """Settings that learn Pendulum; `smoke` is shorter, `paper` the same."""
@@ -24,10 +27,15 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.memory.capacity = 2**16
     config.memory.start_steps = 2_000
 
+    del config.ppo  # no agent here is PPO
+    vracer = {section: {name: config[section][name] for name in names} for section, names in V_RACER_ALONE.items()}
+    for section, names in V_RACER_ALONE.items():
+        for name in names:
+            del config[section][name]
     ddpg = figure_1_ddpg.get_config(scale)
     fields = {"method", "batch_size", "weight_decay", "target_update"}
     learner = {name: ddpg.learner[name] for name in sorted(fields)} | {"policy_learning_rate": 1e-3}
     config.variants = ml_collections.ConfigDict(  # agents
-        {"vracer_refer": {}, "ddpg_refer": {"learner": learner, "exploration": ddpg.exploration}}
+        {"vracer_refer": vracer, "ddpg_refer": {"learner": learner, "exploration": ddpg.exploration}}
     )
     return config

@@ -47,7 +47,8 @@ def read_actions(space: gymnasium.Space, label: str) -> tuple[gymnasium.Space, D
     if not isinstance(space, spaces.Box) or not np.issubdtype(space.dtype, np.floating):
         raise ValueError(f"{KIND}: {label} has actions {space}; supported are {SUPPORTED_ACTIONS}.")
     dtype: Any = space.dtype
-    largest = np.finfo(dtype).max  # some environments write it for infinity
+    # Some environments write it for infinity, and that of float32 in a Box of float64, too
+    largest = float(min(np.finfo(dtype).max, np.finfo(np.float32).max))
     low, high = space.low.ravel().astype(np.float64), space.high.ravel().astype(np.float64)
     bounded = (low > -largest) & (high < largest)
     scale, centre = np.ones(low.size), np.zeros(low.size)

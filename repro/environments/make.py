@@ -114,7 +114,13 @@ def make_evaluation_environment(
 def make_vector_environment(
     config: ml_collections.ConfigDict, num_envs: int, seed: int, is_continuous: bool | None = None
 ) -> VectorEnvironment:
-    """Returns a batch of environments that need not have images; arguments and errors as for `make_environment`."""
+    """Returns a batch of environments of one task, which need not have images; arguments as for `make_environment`.
+
+    Raises:
+        ValueError: as for `make_environment`, or several tasks.
+    """
+    if together := tasks(config):
+        raise ValueError(f"env.tasks={','.join(together)}: agent {config.agent} learns one task, that of env.task.")
     return _check_actions(_make_vectors(config.env, num_envs, seed), config, is_continuous)
 
 

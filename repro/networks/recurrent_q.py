@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -11,6 +12,9 @@ from repro.networks.dueling import DuelingHead
 from repro.networks.initializers import distinct_seeds
 from repro.networks.recurrent import ResettingLSTM, beside_last_step
 from repro.networks.sequence_network import SequenceNetwork, State, fold_time, unfold_time
+
+READ = frozenset({"frame", "last_action", "last_reward"})
+"""Entries of an observation."""
 
 
 class RecurrentQ(SequenceNetwork):
@@ -57,8 +61,15 @@ class RecurrentQ(SequenceNetwork):
             state: (h, c) after the last step.
 
         Raises:
-            ValueError: when T is not known statically.
+            ValueError: when T is not known statically, or the observation is no dict of these entries alone.
         """
+        entries = set(observation) if isinstance(observation, Mapping) else set()
+        if unread := entries - READ:
+            raise ValueError(
+                f"RecurrentQ: no network reads {', '.join(sorted(unread))}; leave it out of the observations."
+            )
+        if entries != READ:
+            raise ValueError(f"RecurrentQ: a recurrent core takes {{{', '.join(sorted(READ))}}}.")
         frames = observation["frame"]  # [B, T, H, W, C]
         features = unfold_time(self._torso(fold_time(frames)), frames)  # [B, T, F]
         last_action, last_reward = observation["last_action"], observation["last_reward"]

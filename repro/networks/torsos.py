@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import ml_collections
 import tensorflow as tf
@@ -23,7 +23,11 @@ COMPUTE_DTYPES = {"float32": tf.float32, "bfloat16": tf.bfloat16}
 
 
 def make_torso(
-    network: ml_collections.ConfigDict, seed: int, choices: Collection[str], observation_spec: types.NestedTensorSpec
+    network: ml_collections.ConfigDict,
+    seed: int,
+    choices: Collection[str],
+    observation_spec: types.NestedTensorSpec,
+    reads_entries: bool = False,
 ) -> tf.keras.layers.Layer:
     """Returns a Keras layer from observations [N, ...] to features, float32 [N, F].
 
@@ -33,11 +37,17 @@ def make_torso(
         seed: integer >= 0 from which its weights are sampled.
         choices: names in `TORSOS` that the experiment has, for images; every experiment has `dense`, for vectors.
         observation_spec: of one environment; an entry of rank 3 is an image.
+        reads_entries: whether the network around the torso reads observations that are dicts.
 
     Raises:
-        ValueError: not one of these, or one for other observations; an unknown `compute_dtype`, or another than float32
-            of a dense torso.
+        ValueError: observations that are dicts where none are read; not one of these names, or one for other
+            observations; an unknown `compute_dtype`, or another than float32 of a dense torso.
     """
+    if isinstance(observation_spec, Mapping) and not reads_entries:
+        raise ValueError(
+            f"the observations have the entries {', '.join(sorted(observation_spec))}, and this agent's network reads "
+            "the frame alone: leave env.last_action_and_reward and env.instruction_length out, or at False and 0."
+        )
     if network.torso not in (*choices, "dense"):
         raise ValueError(f"network.torso={network.torso!r}: choose {', '.join(choices)} or dense.")
     is_image = any(len(spec.shape) == 3 for spec in tf.nest.flatten(observation_spec))

@@ -9,6 +9,9 @@ import numpy as np
 
 from repro.evidence.statistics import summarize_returns
 
+BEFORE_LEARNING = -1
+"""Step of episodes that end in what is played on top of the budget, before the first update; no window has them."""
+
 
 class NoEpisodeError(RuntimeError):
     """No episode ended, so that there is nothing to evaluate."""
@@ -42,7 +45,8 @@ class TrailingReturns:
         """
         if not self._entered:
             raise NoEpisodeError("No episode of training has ended yet; train for more")
-        returns = [score for entered, score in self._entered if entered > step - self._steps]
+        begin = max(step - self._steps, BEFORE_LEARNING)
+        returns = [score for entered, score in self._entered if entered > begin]
         protocol = self._protocol.format(min(step, self._steps))
         if not returns:
             returns, protocol = [self._entered[-1][1]], f"the last episode of all, since there are no {protocol}"

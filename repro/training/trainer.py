@@ -315,6 +315,7 @@ class Trainer(abc.ABC):
             CheckpointError: the disk is full; the checkpoints before stay as they were.
         """
         self._begin()
+        self._episodes.frames = self.frames
         clock = saved = time.monotonic()
         while not self.complete:
             try:

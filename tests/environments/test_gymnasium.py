@@ -200,6 +200,14 @@ def test_box_actions_are_scaled_to_bounds_on_both_sides_and_clipped() -> None:
     np.testing.assert_array_equal(np.array(ends)[:, :2], np.float32([[2, 10], [-2, 0]]))
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+def test_the_largest_number_of_float32_or_of_the_box_stands_for_no_bound(dtype: type) -> None:
+    largest = min(np.finfo(dtype).max, np.finfo(np.float32).max)
+    low, high = np.array([-largest, -2], dtype), np.array([largest, 2], dtype)
+    environment = given(spaces.Discrete(3), spaces.Box(low, high, dtype=dtype))
+    np.testing.assert_array_equal(taken(environment, [[0.5, 0.5], [-3, 0.25]]), [[0.5, 1], [-3, 0.5]])
+
+
 @pytest.mark.parametrize("shape", [(), (2, 3)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_box_actions_of_any_rank(shape: tuple[int, ...], dtype: type) -> None:

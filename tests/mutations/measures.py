@@ -32,7 +32,7 @@ VARIANTS = [
     Variant(
         "evaluation by training: games of earlier windows",
         WINDOW,
-        "if entered > step - self._steps]",
+        "if entered > begin]",
         "if entered <= step]",
         f"{TEST_WINDOW}::test_only_episodes_of_the_window_count",
     ),

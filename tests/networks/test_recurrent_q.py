@@ -62,6 +62,17 @@ def test_a_whole_sequence_is_step_by_step(mode):
     np.testing.assert_array_equal([part.shape for part in network.initial_state(B)], [(B, UNITS)] * 2)
 
 
+def test_an_observation_of_other_entries_is_refused():
+    """Nothing of it passes for read: neither the instruction of a level nor a frame without what led to it."""
+    network, x = make(), observation()
+    with pytest.raises(ValueError, match="no network reads instruction; leave it out of the observations"):
+        network(x | {"instruction": np.zeros((B, T, 4), np.int32)}, STEP_TYPE, some_state())
+    without = {name: part for name, part in x.items() if name != "last_reward"}
+    for wrong in (without, x["frame"]):
+        with pytest.raises(ValueError, match=r"a recurrent core takes {frame, last_action, last_reward}"):
+            network(wrong, STEP_TYPE, some_state())
+
+
 def test_only_a_first_step_resets_the_core():
     network, x, state = make(), observation(), some_state()
     q, _ = network(x, STEP_TYPE, state)

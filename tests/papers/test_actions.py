@@ -41,3 +41,24 @@ def test_actions_of_the_other_kind_are_refused(file, agent):
     named = re.search(r"paper_configs/\w+/gymnasium\.py", str(error.value)).group()
     for other in agents(load(named)):
         assert make(named, other, not is_continuous)
+
+
+@pytest.mark.parametrize(("paper", "agent"), [("acer", "acer"), ("ctrace", "ctrace_gamma10"), ("stac", "stac")])
+def test_the_last_action_and_reward_are_refused_where_no_network_reads_them(paper, agent):
+    config = load(f"paper_configs/{paper}/gymnasium.py")
+    config.agent, config.env.last_action_and_reward = agent, True
+    experiment = find_experiment(config)
+    environment = experiment.make_environment(1, 0)
+    with pytest.raises(
+        ValueError, match="^the observations have the entries frame, last_action, last_reward, and this"
+    ):
+        experiment.make_agent(environment, 0)
+
+
+def test_images_are_refused_by_an_agent_for_vectors():
+    config = load("paper_configs/acer/gymnasium.py")
+    config.agent, config.env.task = "acer_continuous", "tests.support.custom_environments:repro_tests/Pixels-v0"
+    experiment = find_experiment(config)
+    environment = experiment.make_environment(1, 0)
+    with pytest.raises(ValueError, match=r"^the observations are images of shape \(24, 24, 3\), and this agent needs"):
+        experiment.make_agent(environment, 0)

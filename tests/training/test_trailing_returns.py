@@ -2,7 +2,7 @@
 
 import pytest
 
-from repro.training.trailing_returns import NoEpisodeError, TrailingReturns
+from repro.training.trailing_returns import BEFORE_LEARNING, NoEpisodeError, TrailingReturns
 
 
 def _window():
@@ -33,6 +33,16 @@ def test_a_run_shorter_than_its_window_says_so():
     window = _window()
     window.append(10, 7.0)
     assert window.evaluation(50)["protocol"] == "games of the last 50 frames"
+
+
+@pytest.mark.parametrize("step", [50, 99, 100, 101])
+def test_episodes_before_learning_are_in_no_window(step):
+    window = _window()
+    window.append(BEFORE_LEARNING, 7.0)
+    assert window.evaluation(step)["protocol"].startswith("the last episode of all")
+    window.append(0, 1.0)
+    window.append(10, 3.0)
+    assert window.evaluation(step)["returns"] == ([1.0, 3.0] if step < 100 else [3.0])
 
 
 def test_state_goes_around():

@@ -16,6 +16,7 @@ from repro.environments.batched import VectorEnvironment, one_line
 from repro.rng import pack_rng, unpack_rng
 from repro.training.learner import NonFiniteLossError
 from repro.training.step_watch import StepWatch
+from repro.training.trailing_returns import BEFORE_LEARNING
 from repro.training.trainer import EpisodeLog, RunSettings, Trainer, Update
 
 
@@ -66,6 +67,8 @@ class ControlTrainer(Trainer):
     def __iter__(self) -> Iterator[Update]:
         if not self._steps_aside:
             self._watch.start()
+        if not self.updates:
+            self._episodes.frames = BEFORE_LEARNING
         return super().__iter__()
 
     def close(self) -> None:

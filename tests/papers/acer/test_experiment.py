@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from paper_configs.acer import atari, continuous
+from paper_configs.acer import atari, continuous, gymnasium
 from repro import machine_memory
 from repro.config import SCALES, agents
 from repro.papers import find_experiment
@@ -124,6 +124,27 @@ def test_settings_are_sampled_from_the_paper_s_ranges():
     assert abs(rates.mean() + 3.65) < 4 * 0.7 / (12 * 2000) ** 0.5
     assert abs(deltas.mean() - 1.05) < 4 * 1.9 / (12 * 2000) ** 0.5
     assert experiment.sample_hparams(7) == experiment.sample_hparams(7)
+
+
+def test_without_a_sweep_the_values_of_the_configuration_are_learned_with(tmp_path):
+    config = gymnasium.get_config("smoke")
+    config.agent, config.env.task, config.runtime.compile = "acer_continuous", "Pendulum-v1", "graph"
+    own = config.variants.acer_continuous
+    assert (own.learner.learning_rate, own.loss.delta) == (3e-4, 1.0)
+    own.learner.learning_rate, own.loss.delta = 5e-3, 0.25
+    training = find_experiment(config).build_trainer(3, Folder(tmp_path), print)
+    training.close()
+    agent = training._learner.agent
+    assert float(agent._optimizer.learning_rate) == pytest.approx(5e-3)
+    assert agent._loss_settings.delta == 0.25
+
+
+@pytest.mark.parametrize(("section", "field"), [("learner", "learning_rate"), ("loss", "delta")])
+def test_a_value_beside_a_sweep_of_it_is_refused(tmp_path, section, field):
+    config = _small_continuous("acer")
+    config[section][field] = 0.5
+    with pytest.raises(ValueError, match=rf"^{section}\.{field}=0\.5 is not read beside sweep\.{field}, which "):
+        find_experiment(config).build_trainer(3, Folder(tmp_path), print)
 
 
 def test_a_replay_too_small_for_a_batch_is_refused():

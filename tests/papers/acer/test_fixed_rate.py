@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from paper_configs.refer import figure_4_vracer
+from paper_configs.refer import figure_1_ddpg, figure_4_vracer
 from repro.papers import find_experiment
 from repro.papers.acer.experiments.fixed_rate import FixedRateExperiment
 from repro.papers.refer.experiments.replay import ReplayExperiment
@@ -52,6 +52,19 @@ def test_the_policy_has_a_learning_rate_of_its_own(agent, rate):
         moved = np.abs(variable.numpy() - old)
         # Adam's first step has the size of its learning rate wherever the gradient is well above epsilon.
         assert moved.max() == pytest.approx(rate if variable.ref() in policy else 1e-4, rel=0.02), variable.name
+    environment.close()
+
+
+@pytest.mark.parametrize(("file", "agent"), [(figure_1_ddpg, "ddpg_refer"), (figure_4_vracer, "acer")])
+def test_a_rate_of_0_of_which_the_policy_s_is_a_multiple_is_refused(file, agent):
+    config = file.get_config("smoke")
+    config.agent = agent
+    own = config.learner if agent == "ddpg_refer" else config.variants.acer.learner
+    own.learning_rate = 0.0
+    experiment = find_experiment(config)
+    environment = experiment.make_environment(1, 0)
+    with pytest.raises(ValueError, match=r"^learner\.learning_rate=0\.0: choose a finite number above 0, of which "):
+        experiment.make_agent(environment, np.random.default_rng(0) if agent == "ddpg_refer" else 0)
     environment.close()
 
 

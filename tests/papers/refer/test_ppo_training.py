@@ -84,15 +84,23 @@ def test_resumed_run_continues_bit_identically(tmp_path, task):
     assert resumed.complete
 
 
-def test_books(tmp_path):
+def test_books(tmp_path, monkeypatch):
     threads = set(threading.enumerate())
     training = _build(tmp_path, updates=3)
+    begin, before = training._begin, []
+
+    def noting_begin():
+        begin()
+        before.append(training._episodes.games)
+
+    monkeypatch.setattr(training, "_begin", noting_begin)
     trail = _run(training)
     np.testing.assert_array_equal(trail[:, 0], [128, 256, 384])
     summary = training.summary()
     assert (summary["num_env_steps"], summary["gradient_steps"]) == (384, 384 * 10 // 64)
     assert int(training._agent.train_step_counter) == 60
-    assert summary["evaluation"]["episodes"] == len(summary["evaluation"]["returns"]) == summary["games"]
+    assert 0 < before[0] < summary["games"]  # N_start steps have episodes that no window has
+    assert summary["evaluation"]["episodes"] == len(summary["evaluation"]["returns"]) == summary["games"] - before[0]
     training.close()
     for thread in set(threading.enumerate()) - threads:
         thread.join(10.0)

@@ -558,6 +558,23 @@ def test_c_max_anneals_and_beta_follows_the_far_policy_fraction(tmp_path):
     assert training._beta < 0.95
 
 
+def test_episodes_before_the_first_gradient_step_are_in_no_window(tmp_path, monkeypatch):
+    """Of a run that is shorter than its window."""
+    training = build(tmp_path, frames=320)
+    begin, before = training._begin, []
+
+    def noting_begin():
+        begin()
+        before.append(training._episodes.games)
+
+    monkeypatch.setattr(training, "_begin", noting_begin)
+    list(training)
+    evaluation, games = training.summary()["evaluation"], training.summary()["games"]
+    assert 0 < before[0] < games
+    assert evaluation["episodes"] == games - before[0]
+    assert evaluation["protocol"].startswith("episodes that entered the memory in the last 320 steps of training, ")
+
+
 @pytest.mark.slow
 def test_evaluation_is_of_the_last_window(tmp_path):
     training, _ = _run(tmp_path, frames=3_200)
@@ -590,6 +607,16 @@ def test_a_run_that_diverges_stops_with_its_step(tmp_path, monkeypatch):
 def test_an_unknown_agent_is_one_sentence(tmp_path, agent, known):
     with pytest.raises(ValueError, match=f"agent='{agent}': choose {known}"):
         build(tmp_path, agent=agent)
+
+
+@pytest.mark.parametrize("agent", ["vracer_refer", "ppo"])
+def test_several_tasks_are_refused_in_a_sentence(tmp_path, agent):
+    config = small_config(agent="vracer_refer")
+    config.agent, config.env.tasks = agent, ("Hopper", "Walker2d")
+    run = RunDirectory(tmp_path / "run", config.to_dict(), 0)
+    sentence = f"env.tasks=Hopper,Walker2d: agent {agent} learns one task, that of env.task."
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+        find_experiment(config).build_trainer(0, run, print)
 
 
 @pytest.mark.parametrize(

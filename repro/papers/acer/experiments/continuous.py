@@ -35,17 +35,34 @@ class ContinuousExperiment(AcerExperiment):
     def sample_hparams(self, seed: int) -> dict[str, float]:
         """Returns `learning_rate` and `delta` of a seed, which is not read without a trust region (Section 6).
 
-        They are the same for all agents and tasks.
+        They are the same for all agents and tasks. {}: the configuration has no sweep, but values of its own.
+
+        Raises:
+            ValueError: it has both.
         """
+        if "sweep" not in self.config:
+            return {}
+        for name, section in self.SAMPLED.items():
+            if name in self.config[section]:
+                raise ValueError(
+                    f"{section}.{name}={self.config[section][name]} is not read beside sweep.{name}, which samples "
+                    "it: delete one of them."
+                )
         sweep, rng = self.config.sweep, np.random.default_rng(seed)
         learning_rate = log_uniform(rng, *sweep.learning_rate)
         return {"learning_rate": learning_rate, "delta": float(rng.uniform(*sweep.delta))}
 
     def make_network(self, environment: BatchedEnvironment, seed: int) -> GaussianActorCritic:
-        """Returns a new network, with action values for ACER alone."""
-        network = self.config.network
+        """Returns a new network, with action values for ACER alone.
+
+        Raises:
+            ValueError: observations are images.
+        """
+        network, shape = self.config.network, environment.time_step_spec.observation.shape
+        if len(shape) != 1:
+            raise ValueError(f"the observations are images of shape {tuple(shape)}, and this agent needs vectors.")
         return GaussianActorCritic(
-            environment.time_step_spec.observation.shape[0],
+            shape[0],
             environment.num_actions,
             tuple(network.units),
             tuple(network.advantage_units) if self.config.loss.method == "acer" else (),

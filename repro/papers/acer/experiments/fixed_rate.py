@@ -5,6 +5,7 @@ from __future__ import annotations
 import ml_collections
 import tensorflow as tf
 
+from repro.config import check_rates
 from repro.distributions import gaussian
 from repro.networks.gaussian_actor_critic import GaussianActorCritic
 from repro.optimizers.fused_adam import FusedAdam
@@ -49,6 +50,7 @@ class FixedRateExperiment(ContinuousExperiment):
     def make_optimizer(self, network: GaussianActorCritic) -> tf.keras.optimizers.Optimizer:
         """Returns Adam, with a learning rate of its own for the policy."""
         learner, policy = self.config.learner, {weights.ref() for weights in network.policy_weights}
+        check_rates(learner)
         scale = learner.policy_learning_rate / learner.learning_rate
         scales = [scale if weights.ref() in policy else 1.0 for weights in network.trainable_variables]
         return FusedAdam(learner.learning_rate, scales=scales)

@@ -36,7 +36,7 @@ class DiscreteExperiment(OnPolicyExperiment):
         """
         network, seeds = self.config.network, distinct_seeds(seed)
         observation_spec = environment.time_step_spec.observation
-        torso = make_torso(network, next(seeds), TORSOS, observation_spec)
+        torso = make_torso(network, next(seeds), TORSOS, observation_spec, reads_entries=True)
         own_seed, encoder = next(seeds), None
         words = observation_spec.get("instruction") if isinstance(observation_spec, Mapping) else None
         if words is not None and "language_units" in network:

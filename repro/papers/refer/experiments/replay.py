@@ -8,7 +8,7 @@ import ml_collections
 import numpy as np
 from tf_agents.policies import tf_policy
 
-from repro.config import check_choice, check_schedule
+from repro.config import check_choice, check_rates, check_schedule
 from repro.environments.batched import VectorEnvironment
 from repro.papers.refer.advantages import FORMS
 from repro.papers.refer.ddpg import Ddpg, DdpgSettings
@@ -78,6 +78,7 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
 
     def _ddpg_settings(self) -> DdpgSettings:
         learner = self.config.learner
+        check_rates(learner)
         return DdpgSettings(
             **self._naf_settings()._asdict(),
             policy_learning_rate=learner.policy_learning_rate,
