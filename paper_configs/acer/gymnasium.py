@@ -39,7 +39,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 def continuous_actions(scale: str) -> ml_collections.ConfigDict:
     """The fields of agent `acer_continuous`: those of `continuous.py`, with values in place of its sweep."""
     config = continuous.get_config(scale)
-    config.learner.learning_rate = 3e-4
+    config.learner.learning_rate = 1e-3
     config.loss.delta = 1.0  # of the trust region
     own = ml_collections.ConfigDict({"algorithm": config.algorithm})
     for section in ("network", "loss", "learner"):
