@@ -81,9 +81,9 @@ class Rollout:
         self._no_task = np.zeros(environment.num_envs, np.int32)  # all play the only one
         self._has_last = False  # among the step types
 
-    def reset(self) -> None:
-        """Begins a game in every environment."""
-        self.observation, _ = self._environment.reset()
+    def reset(self, seed: int | None = None) -> None:
+        """Begins a game in every environment, with another seed than it was made with where one is given."""
+        self.observation, _ = self._environment.reset(seed=seed)
 
     def step(self) -> Transition:
         """Acts on the present observations."""
@@ -131,6 +131,10 @@ class CompiledPolicy:
         self._seed[1] += 1
         self._state = choice.state
         return choice.action, choice.info
+
+    def reseed(self, seed: int) -> None:
+        """Samples with another seed from now on."""
+        self._seed[:] = seed, 0
 
     def get_state(self) -> dict[str, Any]:
         """Everything that the next call depends on besides the weights."""

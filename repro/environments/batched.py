@@ -41,8 +41,12 @@ class BatchedEnvironment(Protocol):
     def action_spec(self) -> BoundedTensorSpec:
         """Spec of one environment, without the batch."""
 
-    def reset(self) -> tuple[Any, dict[str, Any]]:
-        """Starts a game everywhere; returns observations [N, ...] and an info."""
+    def reset(self, *, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
+        """Starts a game everywhere; returns observations [N, ...] and an info.
+
+        Args:
+            seed: replaces the one that the environment was made with; None goes on with what it has.
+        """
 
     def step(self, actions: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Steps every game.

@@ -27,7 +27,7 @@ class Counter:
         self._observation, self._over = np.zeros((2, 1), np.float32), np.zeros(2, bool)
         self.actions = []
 
-    def reset(self):
+    def reset(self, seed=None):
         return self._observation, {}
 
     def step(self, actions):

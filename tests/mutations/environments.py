@@ -267,7 +267,7 @@ VARIANTS = [
     Variant(
         "several tasks: one seed for all",
         MAKE,
-        "zip(mine, np.random.SeedSequence(seed).generate_state(len(mine)) % 2**31)",
+        "zip(mine, part_seeds(seed, len(mine)))",
         "zip(mine, [seed] * len(mine))",
         f"{MIXED_TEST}::test_each_task_is_what_a_batch_of_its_own_would_be",
     ),
