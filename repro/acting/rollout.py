@@ -49,7 +49,8 @@ class Transition(NamedTuple):
     info: what else `act` returned.
     reward: float32 [N].
     terminated: bool [N], the episode ended for learning, and the value of what follows is 0.
-    episodes: games that the step ended, each with the number of its environment.
+    episodes: games that the step ended, each with the number of its environment; without those that could not go on
+        after a resume, where the step type is LAST as well.
     """
 
     action: np.ndarray
@@ -96,7 +97,8 @@ class Rollout:
         else:  # the common case, where all that would take a tenth of the time of a step that acts in NumPy
             self.step_type = self._all_mid
         returns, frames, task = info["episode_return"], info["episode_frames"], info.get("task", self._no_task)
-        episodes = [(i, Episode(float(returns[i]), int(frames[i]), int(task[i]))) for i in finished.tolist()]
+        counted = finished[~info["lost"][finished]] if "lost" in info else finished
+        episodes = [(i, Episode(float(returns[i]), int(frames[i]), int(task[i]))) for i in counted.tolist()]
         return Transition(action, policy_info, reward, terminated, episodes)
 
     def get_state(self) -> dict[str, Any]:

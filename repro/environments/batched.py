@@ -62,7 +62,8 @@ class BatchedEnvironment(Protocol):
             info: `game_over` bool [N], and where it is true `episode_return` float32 [N], the whole game's
                 unclipped return, and `episode_frames` int32 [N]. Where a batch has several tasks, `task`
                 int32 [N], the number of each environment's task. Where observations are to have another reward
-                than learning, `last_reward` float32 [N].
+                than learning, `last_reward` float32 [N]. Where a saved state has no open games, `lost` bool [N]:
+                the step cut a game that could not go on, and whose return does not count.
         """
 
     def get_state(self) -> dict[str, Any]:

@@ -153,7 +153,8 @@ class GymnasiumEnvironment(SteppedEnvironment):
     a saved state has the pickled environments, and all that follows is equal to the bit. Elsewhere (simulators outside
     Python; environments that derive from `gymnasium.utils.EzPickle`, whose pickles hold the constructor's arguments
     alone) the episodes that were open are lost: after `set_state` each environment stays at its last observation, its
-    next step takes no action, has reward 0 and cuts the episode as a time limit does, and a new episode follows.
+    next step takes no action, has reward 0 and cuts the episode as a time limit does, and a new episode follows. The
+    info of a step has `lost` as well, bool [N], the step cut an episode so: its return does not count.
 
     Attributes:
         config: the protocol.
@@ -217,7 +218,9 @@ class GymnasiumEnvironment(SteppedEnvironment):
             ValueError: besides, an observation or a reward is NaN or infinite though all actions are finite. It would
                 pass for a loss that diverged.
         """
+        lost = np.array(self._lost)  # those that it cuts
         found = super().step(actions)
+        found[-1]["lost"] = lost
         if np.isfinite(actions).all():
             self._check_finite("an observation", found[0])
             self._check_finite("a reward", found[1])

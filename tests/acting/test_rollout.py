@@ -90,6 +90,22 @@ def test_steps_are_those_of_the_environment():
     assert [step.info for step in steps] == list(range(1, 8))
 
 
+def test_games_that_could_not_go_on_end_and_do_not_count():
+    environment = Counter()
+    step = environment.step
+
+    def losing(actions):
+        *found, info = step(actions)
+        return *found, info | {"lost": info["game_over"] & [True, False]}
+
+    environment.step = losing
+    rollout = Rollout(environment, counting([]))
+    rollout.reset()
+    steps, types = zip(*[(rollout.step(), rollout.step_type.tolist()) for _ in range(5)])
+    assert [step.episodes for step in steps] == [[], [], [], [(1, Episode(40.0, 4))], []]
+    assert [row for row, _ in types] == [MID, MID, LAST, FIRST, MID]
+
+
 @pytest.mark.parametrize("at", range(6))
 def test_it_goes_on_where_it_was_saved(at):
     seen, rest = [], []

@@ -403,6 +403,7 @@ def test_a_killed_process_costs_its_episode_alone(make):
     assert reward.tolist() == [0.0, 4.0]
     assert frames[:, 0, 0, 0].tolist() == [4, 8]  # where the lost one was, and the next
     assert info["game_over"].tolist() == [True, False]
+    assert not info["lost"].any()  # its return counts
     frames, reward, *_ = env.step(np.array([0, 0]))
     assert seeds_of(frames) == [2, 1]
     assert reward.tolist() == [0.0, 2.0]
@@ -486,6 +487,7 @@ def test_open_episodes_are_cut_where_a_saved_state_goes_on(make):
     assert not terminated.any()
     assert not reward.any()
     assert info["episode_return"].tolist() == [4.0, 4.0]
+    assert info["lost"].tolist() == [True, True]
     assert seeds_of(again.step(np.array([0, 0]))[0]) == [2, 3]
 
 

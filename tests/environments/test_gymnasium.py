@@ -392,6 +392,7 @@ def test_episodes_that_cannot_be_saved_are_cut_and_new_ones_begin(name: str) -> 
     assert first["episode_return"][0] == pytest.approx(before["episode_return"][0])
     np.testing.assert_array_equal(first["observation"][0], before["observation"][0])
     assert first["observation"][1, 0] == 0.0
+    assert [x["lost"].tolist() for x in (first, second)] == [[True, False], [False, False]]
     assert not second["game_over"].any()
     assert second["observation"][:, 0].tolist() == [0.0, 1.0]
     assert second["episode_frames"].tolist() == [0, 1]
@@ -480,6 +481,8 @@ def test_an_actor_goes_on_where_it_was_saved(task: str) -> None:
     np.testing.assert_array_equal(other.arrays.observation[:, 0], last.observation[:, -1])
     np.testing.assert_array_equal(other.arrays.step_type[:, 0], last.step_type[:, -1])
     assert games[0].frames == games[0].score or task != "CartPole-v1"
+    if task != "CartPole-v1":  # those that were open do not count
+        assert [game.frames for game in games] == [15] * len(games)
     if original.environment.saves_episodes:
         for a, b in zip(tf.nest.flatten(group.arrays), tf.nest.flatten(other.arrays)):
             np.testing.assert_array_equal(a, b)

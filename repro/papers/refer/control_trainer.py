@@ -87,7 +87,9 @@ class ControlTrainer(Trainer):
         self._rollout.reset()
 
     def _step(self) -> Transition:
-        """One environment step; an episode that it ends is logged, and the next begins with `_begin_episode`.
+        """One environment step; an episode that it ends, where the rollout's step type is LAST, is logged if it counts.
+
+        The next one begins with `_begin_episode`.
 
         Raises:
             EnvironmentReplacedError, EnvironmentFailedError, NonFiniteLossError: as for `_roll`.

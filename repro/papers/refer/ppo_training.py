@@ -126,7 +126,8 @@ class PpoTrainer(ControlTrainer):
             try:
                 step = self._step()
                 action[t], mean[t], next_state[t] = step.action[0], step.info, self._rollout.observation[0]
-                reward[t], terminated[t], last[t] = step.reward[0], step.terminated[0], bool(step.episodes)
+                reward[t], terminated[t] = step.reward[0], step.terminated[0]
+                last[t] = self._rollout.step_type.item() == LAST
                 t += 1
                 if last[t - 1]:
                     self._begin_episode()

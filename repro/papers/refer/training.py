@@ -241,7 +241,7 @@ class ReferTrainer(ControlTrainer):
             step.reward[0],
         )
         episode.length = t + 1
-        if step.episodes:
+        if self._rollout.step_type.item() == LAST:
             episode.states[t + 1] = self._rollout.observation[0]
             episode.values[t + 1] = self._begin_episode().value
             episode.terminated = bool(step.terminated[0])

@@ -245,3 +245,16 @@ def test_a_step_that_ended_an_episode_is_kept_where_the_next_one_fails_to_begin(
     training.close()
     assert len(ended) > 2
     assert played.terminated.sum() == played.last.sum() == len(ended)  # a pole that falls ends each of them
+
+
+def test_an_episode_that_a_resume_cuts_ends_and_does_not_count(tmp_path):
+    training = _build(tmp_path, max_steps=5)
+    environment, step = training._environment, training._environment.step
+
+    def losing(actions):
+        *found, info = step(actions)
+        return *found, info | {"lost": info["game_over"].copy()}
+
+    environment.step = losing
+    assert np.flatnonzero(training._play(12).last)[-1] >= 9
+    assert training.episodes.games == 0
