@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from repro.acting.rollout import Rollout, Transition
-from repro.acting.supervision import MAX_FAILURES, EnvironmentFailedError, Supervision, log_traceback
+from repro.acting.supervision import MAX_FAILURES, EnvironmentFailedError, Interrupted, Supervision, log_traceback
 from repro.environments.batched import VectorEnvironment, one_line
 from repro.rng import pack_rng, unpack_rng
 from repro.training.learner import NonFiniteLossError
@@ -57,6 +58,7 @@ class ControlTrainer(Trainer):
         self._replaced = 0  # environments, in this process
         self._failures = 0  # since an episode ended and the next began
         self._watch = StepWatch(supervision.silent_seconds)
+        self._interrupted = threading.Event()
         self._begin_with(environment)
 
     @abc.abstractmethod
@@ -67,6 +69,9 @@ class ControlTrainer(Trainer):
         if not self._steps_aside:
             self._watch.start()
         return super().__iter__()
+
+    def interrupt(self) -> None:
+        self._interrupted.set()
 
     def close(self) -> None:
         self._watch.stop()
@@ -80,6 +85,11 @@ class ControlTrainer(Trainer):
     @property
     def _restarts(self) -> int:
         return self._replaced
+
+    def _check_interrupted(self) -> None:
+        """Raises Interrupted where the run is to end; for steps before the first update, of which none is saved."""
+        if self._interrupted.is_set():
+            raise Interrupted
 
     def _begin_with(self, environment: VectorEnvironment) -> None:
         self._environment = environment

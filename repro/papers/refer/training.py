@@ -200,6 +200,7 @@ class ReferTrainer(ControlTrainer):
         if self._memory.episodes and self.updates:
             return
         while self._memory.num_seen < self._settings.start_steps:
+            self._check_interrupted()
             self._play(1)
             self._store_finished()
         self._agent.set_state_statistics(*self._memory.state_statistics())
