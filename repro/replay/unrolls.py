@@ -39,6 +39,7 @@ class UnrollReplay:
         self._spec = unwrapped(spec)
         self.capacity = capacity
         self._end = 0  # number of the next unroll; unroll i lies at i % capacity
+        self._first_found = 0  # at the last search; it only grows
         self._rows = rows = unroll_length + 1
         self._images: dict[int, FrameRing] = {}
         self._states = frozenset(state_indices(spec))
@@ -70,10 +71,11 @@ class UnrollReplay:
     @property
     def _first(self) -> int:
         """Number of the oldest unroll all of which is still there."""
-        first = max(0, self._end - self.capacity)
+        first = max(self._first_found, self._end - self.capacity)
         for i, images in self._images.items():
             while first < self._end and self._arrays[i][first % self.capacity].min() < images.first:
                 first += 1
+        self._first_found = first
         return first
 
     def add(self, unrolls: Trajectory) -> None:
@@ -143,7 +145,7 @@ class UnrollReplay:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        self._end = state["end"]
+        self._end, self._first_found = state["end"], 0
         for i, array in enumerate(self._arrays):
             saved = state["arrays"][str(i)]
             array[: len(saved)] = saved
