@@ -319,6 +319,7 @@ class DmlabEnvironment(SteppedLevels):
                 reward, frame, self._instructions[row], over = self._tasks[row].answer()
             except GameFailedError as error:
                 self._fail(row, error)
+                self._first_cuts[row] = 0  # it was, if it was the first
             else:
                 self._failed[row] = 0
                 is_cut = not over and self._steps[row] + 1 == self._first_cuts[row]
