@@ -14,6 +14,17 @@ from repro.replay.frame_stacks import OLDER, FrameRing, game_starts
 from repro.replay.step_layout import state_indices
 
 
+def least_capacity(spec: Trajectory) -> int:
+    """Unrolls that a replay must have room for, so that one is always there to be sampled.
+
+    Two where stacks of frames are stored: a game that starts inside an unroll may take the place of the oldest one.
+
+    Args:
+        spec: as for `UnrollReplay`.
+    """
+    return 2 if any(isinstance(leaf, FrameStackSpec) for leaf in tf.nest.flatten(spec)) else 1
+
+
 class UnrollReplay:
     """Trajectories of T steps and the observation behind them, first in first out, in preallocated arrays.
 
