@@ -13,6 +13,7 @@ from typing import Any
 import gymnasium
 import ml_collections
 import numpy as np
+from absl import logging
 from gymnasium import spaces
 from gymnasium.utils import EzPickle
 
@@ -253,14 +254,21 @@ class GymnasiumEnvironment(SteppedEnvironment):
         """Returns what `set_state` needs: numpy arrays, numbers and strings.
 
         Where pickle fails though it worked when the batch was made, as with an environment that has opened a file
-        since, `saves_episodes` becomes False and the open episodes are left out.
+        since, a line says so, `saves_episodes` becomes False and the open episodes are left out.
         """
         pickled = b""
         if self.saves_episodes:
             try:
                 pickled = pickle.dumps(self._tasks)
-            except Exception:  # noqa: BLE001 - whatever a user's class raises; training goes on
+            except Exception as error:  # noqa: BLE001 - whatever a user's class raises; training goes on
                 self.saves_episodes = False
+                logging.error(
+                    "%s: %s can no longer be pickled (%s): open episodes are not saved, and a resumed run is not the "
+                    "same to the bit.",
+                    KIND,
+                    self.config.label,
+                    one_line(error),
+                )
         own = {
             "restarts": self._restarts,
             "lost": np.array(self._lost),

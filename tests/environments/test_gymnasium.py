@@ -427,13 +427,19 @@ def test_new_episodes_are_not_those_that_the_run_began_with() -> None:
     assert [state["restarts"] for state in states] == [0, 1, 2, 1]
 
 
-def test_a_pickle_that_fails_later_loses_the_episodes_and_not_the_run() -> None:
+def test_a_pickle_that_fails_later_loses_the_episodes_and_not_the_run(caplog) -> None:
     environment = make_own("LateLock")
     assert environment.saves_episodes
     environment.reset()
     state = environment.get_state()
     assert not environment.saves_episodes
     assert state["pickled"].size == 0
+    environment.get_state()
+    (line,) = [record.getMessage() for record in caplog.records]  # once
+    assert line == (
+        "Gymnasium: repro_tests/LateLock-v0 can no longer be pickled (cannot pickle '_thread.lock' object): open "
+        "episodes are not saved, and a resumed run is not the same to the bit."
+    )
     restored = make_own("LateLock")
     restored.set_state(through_a_file(state))
     assert restored.step(np.zeros(2, np.int32))[3].all()
