@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import importlib
@@ -339,17 +340,24 @@ def is_restored_by_pickle(task: gymnasium.Env, encode: Encoder) -> bool:
     """
     if _pickles_arguments_alone(task):
         return False
+    copies: list[gymnasium.Env] = []
     try:
         first = pickle.loads(pickle.dumps(task))
+        copies.append(first)
         space = copy.deepcopy(task.action_space)
         space.seed(0)
         actions = [space.sample() for _ in range(PROBE_STEPS)]
         first.reset(seed=0)
         _play(first, actions, encode)
         second = pickle.loads(pickle.dumps(first))
+        copies.append(second)
         expected, found = (_play(env, 2 * actions, encode) for env in (first, second))
     except Exception:  # noqa: BLE001 - whatever a user's class raises when it is pickled or copied
         return False
+    finally:
+        for made in copies:
+            with contextlib.suppress(Exception):  # whatever a user's class raises
+                made.close()
     return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(expected, found, strict=True))
 
 

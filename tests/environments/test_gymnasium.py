@@ -33,6 +33,7 @@ from repro.networks.actor_critic import ActorCritic
 from repro.networks.actor_critic_policy import ActorCriticPolicy
 from repro.networks.dense import dense_torso
 from tests.environments.stepping import flat, through_a_file
+from tests.support import custom_environments
 from tests.support.custom_environments import LENGTH
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -347,6 +348,22 @@ def test_the_check_of_pickle_leaves_the_environments_as_they_are() -> None:
     environment = make_own("Clock")
     assert environment.saves_episodes
     assert [task.resets for task in environment._tasks] == [0, 0]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_check_of_pickle_closes_its_copies(monkeypatch, fails: bool) -> None:
+    closed = []
+
+    def close(env: Any) -> None:
+        closed.append(env)
+        if fails:
+            raise OSError("it was closed before")
+
+    monkeypatch.setattr(custom_environments.Clock, "close", close, raising=False)
+    environment = make_own("Clock")
+    assert environment.saves_episodes
+    assert len({id(env) for env in closed}) == len(closed) == 2
+    assert not any(env is task.unwrapped for env in closed for task in environment._tasks)
 
 
 def test_a_pickle_of_arguments_is_no_state() -> None:

@@ -144,9 +144,7 @@ def test_a_replay_of_one_unroll_of_frames_is_refused():
     environment = experiment.make_environment(1, 0)
     agent = experiment.make_agent(environment, 0)
     environment.close()
-    with pytest.raises(
-        ValueError, match=r"replay\.frames=31 holds 1 unrolls, and .* must hold 2, .* choose 32 or"
-    ):
+    with pytest.raises(ValueError, match=r"replay\.frames=31 holds 1 unrolls, and .* must hold 2, .* choose 32 or"):
         experiment.make_replay(agent)
     config.replay.frames = 32
     assert find_experiment(config).make_replay(agent).capacity == 2
