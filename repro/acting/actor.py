@@ -24,7 +24,7 @@ class Actor:
         policy: local copy, whose variables are overwritten with the published weights, or what answers several actors.
         weights: where the learner publishes.
         unroll_length: T.
-        seed: of this actor's action sampling.
+        seed: of this actor's action sampling; those of `begin_again` follow from it.
         on_episode: called with every finished game, while the actor plays.
         overlap: steps, below T, that an unroll begins with and the one before it ends with. Those of the first unroll
             are rows that are no transition (`StepType.LAST`), and all zeros otherwise.
@@ -49,6 +49,8 @@ class Actor:
         self.on_episode = on_episode
         self._overlap = overlap
         self._end: list[np.ndarray] = []  # the rows that the last unroll shares with the next, [N, overlap, ...]
+        self._seed = seed
+        self._reset_seed: int | None = None  # of the environment; None for the one it was made with
         self._inference: Inference
         if isinstance(policy, DynamicBatching):
             self._inference = SharedInference(policy, environment.num_envs)
@@ -78,6 +80,19 @@ class Actor:
         if counters := other.get_counters():
             self.set_counters(counters)
 
+    def begin_again(self, number: int) -> None:
+        """Plays other games than those before it, and samples otherwise; to be called before it plays.
+
+        An environment that numbers its episodes keeps its seed, and is to go on behind them (`set_counters`).
+
+        Args:
+            number: of actors that were in its place before, in the whole run.
+        """
+        environment_seed, action_seed = successor_seeds(self._seed, number)
+        self._inference.reseed(action_seed)
+        if not self.get_counters():
+            self._reset_seed = environment_seed
+
     def abandon(self) -> None:
         """Reports no more games; another actor plays in its place."""
         self.abandoned = True
@@ -86,7 +101,7 @@ class Actor:
         """Fills `groups`, which together have a place for each environment, with T steps, of which T - overlap new."""
         rollout = self._rollout
         if not self.started:
-            rollout.reset()
+            rollout.reset(self._reset_seed)
         played = self._played(groups)
         if self._overlap:
             self._begin_with_end(played)
@@ -141,3 +156,14 @@ class Actor:
         self._rollout.set_state(state)
         self._inference.set_state(state)
         self._end = [state["end"][str(i)] for i in range(len(state["end"]))] if self._overlap else []
+
+
+def successor_seeds(seed: int, number: int) -> tuple[int, int]:
+    """Seeds of the environments and of the action sampling of an actor that comes after others, in [0, 2^31).
+
+    Args:
+        seed: of the action sampling of the first actor in its place.
+        number: of actors that were there before, at least 1.
+    """
+    environments, actions = np.random.SeedSequence([seed, number]).generate_state(2) % 2**31
+    return int(environments), int(actions)

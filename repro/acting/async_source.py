@@ -17,7 +17,8 @@ class AsyncSource:
     """Actors run freely in threads of their own; a bounded queue holds them back when the learner is slower.
 
     While the learner works on one batch, a thread stacks the next and places it on the learner's devices.
-    After an interruption the actors start new games, with numbers of their own where games are numbered.
+    After an interruption the actors start new games, with numbers of their own where games are numbered, and with other
+    seeds elsewhere.
 
     With memory of its own an actor waits until its last unroll was learned from, as a worker of A3C does; it then takes
     weights that know it.
@@ -88,12 +89,13 @@ class AsyncSource:
         return {}
 
     def get_state(self) -> dict[str, Any]:
-        """Numbers of the games that have begun, by actor, and how many actors were replaced."""
-        return self._actors.get_counters() | {"restarts": self._actors.get_restarts()}
+        """Numbers of the games that have begun, by actor, and of the actors in each place."""
+        return self._actors.get_counters() | {"restarts": self._actors.get_predecessors()}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """New games begin, behind those of `get_state`."""
-        self._actors.set_restarts(state["restarts"])
+        self._actors.set_predecessors(state["restarts"])
+        self._actors.begin_again()
         self._actors.set_counters({index: counters for index, counters in state.items() if index != "restarts"})
 
     def close(self) -> None:

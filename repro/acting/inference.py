@@ -31,6 +31,9 @@ class Inference(Protocol):
     def take_weights(self, other: Any) -> None:
         """Takes the weights of another of the same kind, in whose place this one comes."""
 
+    def reseed(self, seed: int) -> None:
+        """Samples with another seed from now on; to be called before the first call."""
+
     def __call__(self, observation: Any, step_type: np.ndarray) -> tuple[np.ndarray, Any]: ...
     def get_state(self) -> dict[str, Any]: ...
     def set_state(self, state: dict[str, Any]) -> None: ...
@@ -107,9 +110,18 @@ class DynamicBatching:
         """Calls so far, in the whole run; each samples with the number of its own."""
         return int(self._seed[1])
 
-    def go_on_behind(self, calls: int) -> None:
-        """Numbers the next call at least `calls`, as where another process was stopped."""
-        self._seed[1] = max(self._seed[1], calls)
+    @property
+    def seed(self) -> int:
+        """Of the sampling, as it is now."""
+        return int(self._seed[0])
+
+    def reseed(self, seed: int) -> None:
+        """Samples with another seed from now on; where several actors ask for one, with the last."""
+        self._seed[:] = seed, 0
+
+    def go_on_behind(self, seed: int, calls: int) -> None:
+        """Samples with a seed, and numbers the next call at least `calls`, as where another process was stopped."""
+        self._seed[:] = seed, max(self._seed[1], calls)
 
     def initial_state(self, num_envs: int) -> Any:
         """The policy's state at the start, [num_envs, ...]."""
@@ -204,6 +216,10 @@ class SharedInference:
     def take_weights(self, other: SharedInference) -> None:
         self.version, self.acting = other.version, other.acting
 
+    def reseed(self, seed: int) -> None:
+        """Has all actors that share the policy sample with another seed."""
+        self._batching.reseed(seed)
+
     def __call__(self, observation: Any, step_type: np.ndarray) -> tuple[np.ndarray, Any]:
         """Actions [N, ...] and the policy's info, as NumPy arrays."""
         step = self._batching.answer(observation, step_type, self._state)
@@ -211,15 +227,15 @@ class SharedInference:
         return step.action, step.info
 
     def get_state(self) -> dict[str, Any]:
-        """The policy's state of this actor's games, and the calls of all actors."""
+        """The policy's state of this actor's games, and seed and calls of all actors."""
         state = {str(i): np.asarray(x) for i, x in enumerate(tf.nest.flatten(self._state))}
-        return {"policy_state": state, "calls": self._batching.calls}
+        return {"policy_state": state, "seed": self._batching.seed, "calls": self._batching.calls}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continues where `get_state` was taken."""
         saved = state["policy_state"]
         self._state = tf.nest.pack_sequence_as(self._state, [saved[str(i)] for i in range(len(saved))])
-        self._batching.go_on_behind(state["calls"])
+        self._batching.go_on_behind(state.get("seed", self._batching.seed), state["calls"])  # older ones have none
         self.version = -1
 
 

@@ -135,8 +135,8 @@ class LockstepSource:
         left = {
             str(i): _group_state(group) | {"acting": _acting_state(group)} for i, group in enumerate(self._learning)
         }
-        restarts = self._actors.get_restarts()
-        own = {"rounds": rounds, "episodes": episodes, "acting": acting, "left": left, "restarts": restarts}
+        predecessors = self._actors.get_predecessors()
+        own = {"rounds": rounds, "episodes": episodes, "acting": acting, "left": left, "restarts": predecessors}
         return own | games
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -144,7 +144,9 @@ class LockstepSource:
         for i, actor_state in state["actors"].items():
             self._actors.places[int(i)].actor.set_state(actor_state)
         self._actors.set_counters(state.get("counters", {}))
-        self._actors.set_restarts(state["restarts"])
+        self._actors.set_predecessors(state["restarts"])
+        if "counters" in state:
+            self._actors.begin_again()
         self._begins_games = not state["actors"]
         for i, ended in state.get("ended", {}).items():
             self._ended[int(i)].extend(unpack_episodes(ended))

@@ -49,7 +49,8 @@ class Transition(NamedTuple):
     info: what else `act` returned.
     reward: float32 [N].
     terminated: bool [N], the episode ended for learning, and the value of what follows is 0.
-    episodes: games that the step ended, each with the number of its environment.
+    episodes: games that the step ended, each with the number of its environment; without those that could not go on
+        after a resume, where the step type is LAST as well.
     """
 
     action: np.ndarray
@@ -81,9 +82,9 @@ class Rollout:
         self._no_task = np.zeros(environment.num_envs, np.int32)  # all play the only one
         self._has_last = False  # among the step types
 
-    def reset(self) -> None:
-        """Begins a game in every environment."""
-        self.observation, _ = self._environment.reset()
+    def reset(self, seed: int | None = None) -> None:
+        """Begins a game in every environment, with another seed than it was made with where one is given."""
+        self.observation, _ = self._environment.reset(seed=seed)
 
     def step(self) -> Transition:
         """Acts on the present observations."""
@@ -96,7 +97,8 @@ class Rollout:
         else:  # the common case, where all that would take a tenth of the time of a step that acts in NumPy
             self.step_type = self._all_mid
         returns, frames, task = info["episode_return"], info["episode_frames"], info.get("task", self._no_task)
-        episodes = [(i, Episode(float(returns[i]), int(frames[i]), int(task[i]))) for i in finished.tolist()]
+        counted = finished[~info["lost"][finished]] if "lost" in info else finished
+        episodes = [(i, Episode(float(returns[i]), int(frames[i]), int(task[i]))) for i in counted.tolist()]
         return Transition(action, policy_info, reward, terminated, episodes)
 
     def get_state(self) -> dict[str, Any]:
@@ -131,6 +133,10 @@ class CompiledPolicy:
         self._seed[1] += 1
         self._state = choice.state
         return choice.action, choice.info
+
+    def reseed(self, seed: int) -> None:
+        """Samples with another seed from now on."""
+        self._seed[:] = seed, 0
 
     def get_state(self) -> dict[str, Any]:
         """Everything that the next call depends on besides the weights."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from tf_agents.policies import tf_policy
 
-from repro.acting.actor import Actor
+from repro.acting.actor import Actor, successor_seeds
 from repro.acting.inference import DynamicBatching
 from repro.acting.rollout import Episode
 from repro.acting.unrolls import UnrollGroup
@@ -122,7 +122,7 @@ class SupervisedActors:
         self._supervision = supervision
         self._clock = PatientClock(supervision.silent_seconds)
         self._lines: deque[str] = deque()  # of the actors' threads, for the learner's thread to say
-        self._restarts_before = [0] * len(actors)  # of each place, in processes before this one
+        self._before = [0] * len(actors)  # that were in each place, in processes before this one
 
     def __len__(self) -> int:
         return len(self.places)
@@ -148,13 +148,19 @@ class SupervisedActors:
         for index, counted in counters.items():
             self.places[int(index)].actor.set_counters(counted)
 
-    def get_restarts(self) -> np.ndarray:
-        """How many actors of each place were replaced in the whole run, for its state."""
-        return np.array([before + place.restarts for before, place in zip(self._restarts_before, self.places)])
+    def get_predecessors(self) -> np.ndarray:
+        """How many actors were in each place before the present one, in the whole run, for its state."""
+        return np.array([before + place.restarts for before, place in zip(self._before, self.places)])
 
-    def set_restarts(self, restarts: np.ndarray) -> None:
-        """Goes on behind those of `get_restarts`, so that no replacement has the seeds of one before."""
-        self._restarts_before = restarts.tolist()
+    def set_predecessors(self, predecessors: np.ndarray) -> None:
+        """Goes on behind those of `get_predecessors`, so that no replacement has the seeds of one before."""
+        self._before = predecessors.tolist()
+
+    def begin_again(self) -> None:
+        """Has actors that go on with no games come after those of before, each with other seeds; before they play."""
+        self._before = [before + 1 for before in self._before]
+        for place, before in zip(self.places, self._before):
+            place.actor.begin_again(before)
 
     def collect(self, place: Place, groups: Sequence[UnrollGroup]) -> bool:
         """Fills `groups` as `Actor.collect` does; an actor that fails is replaced, and the unroll played again.
@@ -218,7 +224,7 @@ class SupervisedActors:
             )
         if not place.actor.abandoned:  # a thread that hangs may still be in its environment
             _close(place.actor)
-        successor = self._remake(place.index, self._restarts_before[place.index] + place.restarts + 1)
+        successor = self._remake(place.index, self._before[place.index] + place.restarts + 1)
         if not self._is_current(place):  # it took too long
             _close(successor)
             return
@@ -273,9 +279,9 @@ def make_actors(
         policy = make_policy(environment, index)
         return Actor(environment, policy, weights, unroll_length, seed, on_episode, overlap)
 
-    def remake(index: int, start: int) -> Actor:
-        environment_seed, action_seed = np.random.SeedSequence([seeds[index], start]).generate_state(2) % 2**31
-        return make(index, make_environment(index, int(environment_seed)), int(action_seed))
+    def remake(index: int, number: int) -> Actor:
+        environment_seed, action_seed = successor_seeds(seeds[index], number)
+        return make(index, make_environment(index, environment_seed), action_seed)
 
     actors = [make(i, *parts) for i, parts in enumerate(zip(environments, seeds, strict=True))]
     return SupervisedActors(actors, remake, supervision)

@@ -41,8 +41,12 @@ class BatchedEnvironment(Protocol):
     def action_spec(self) -> BoundedTensorSpec:
         """Spec of one environment, without the batch."""
 
-    def reset(self) -> tuple[Any, dict[str, Any]]:
-        """Starts a game everywhere; returns observations [N, ...] and an info."""
+    def reset(self, *, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
+        """Starts a game everywhere; returns observations [N, ...] and an info.
+
+        Args:
+            seed: replaces the one that the environment was made with; None goes on with what it has.
+        """
 
     def step(self, actions: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Steps every game.
@@ -58,7 +62,8 @@ class BatchedEnvironment(Protocol):
             info: `game_over` bool [N], and where it is true `episode_return` float32 [N], the whole game's
                 unclipped return, and `episode_frames` int32 [N]. Where a batch has several tasks, `task`
                 int32 [N], the number of each environment's task. Where observations are to have another reward
-                than learning, `last_reward` float32 [N].
+                than learning, `last_reward` float32 [N]. Where a saved state has no open games, `lost` bool [N]:
+                the step cut a game that could not go on, and whose return does not count.
         """
 
     def get_state(self) -> dict[str, Any]:

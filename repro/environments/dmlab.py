@@ -177,7 +177,8 @@ class DmlabEnvironment(SteppedLevels):
     cut as by a time limit, with reward 0, and counts with the return that it had; the next one begins in a new process.
     `MAX_FAILURES` in a row without a step in between end the run.
 
-    Saved states. The engine cannot be saved: after `set_state` open episodes are cut as after a failure.
+    Saved states. The engine cannot be saved: after `set_state` open episodes are cut as after a failure, but do not
+    count: the info of a step has `lost` as well, bool [N], the step cut an episode so.
 
     Attributes:
         config: the protocol.
@@ -250,8 +251,9 @@ class DmlabEnvironment(SteppedLevels):
 
     def step(self, actions: np.ndarray) -> tuple[Observation, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """See `SteppedLevels.step`; the observation is as the class says."""
+        lost = np.array(self._lost)  # those that it cuts
         frames, reward, terminated, truncated, info = super().step(actions)
-        return self._observe(frames), reward, terminated, truncated, info
+        return self._observe(frames), reward, terminated, truncated, info | {"lost": lost}
 
     def get_state(self) -> dict[str, Any]:
         own = {"episodes": np.array(self._episodes), "lost": np.array(self._lost)}
@@ -317,6 +319,7 @@ class DmlabEnvironment(SteppedLevels):
                 reward, frame, self._instructions[row], over = self._tasks[row].answer()
             except GameFailedError as error:
                 self._fail(row, error)
+                self._first_cuts[row] = 0  # it was, if it was the first
             else:
                 self._failed[row] = 0
                 is_cut = not over and self._steps[row] + 1 == self._first_cuts[row]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import importlib
@@ -13,6 +14,7 @@ from typing import Any
 import gymnasium
 import ml_collections
 import numpy as np
+from absl import logging
 from gymnasium import spaces
 from gymnasium.utils import EzPickle
 
@@ -153,7 +155,8 @@ class GymnasiumEnvironment(SteppedEnvironment):
     a saved state has the pickled environments, and all that follows is equal to the bit. Elsewhere (simulators outside
     Python; environments that derive from `gymnasium.utils.EzPickle`, whose pickles hold the constructor's arguments
     alone) the episodes that were open are lost: after `set_state` each environment stays at its last observation, its
-    next step takes no action, has reward 0 and cuts the episode as a time limit does, and a new episode follows.
+    next step takes no action, has reward 0 and cuts the episode as a time limit does, and a new episode follows. The
+    info of a step has `lost` as well, bool [N], the step cut an episode so: its return does not count.
 
     Attributes:
         config: the protocol.
@@ -217,7 +220,9 @@ class GymnasiumEnvironment(SteppedEnvironment):
             ValueError: besides, an observation or a reward is NaN or infinite though all actions are finite. It would
                 pass for a loss that diverged.
         """
+        lost = np.array(self._lost)  # those that it cuts
         found = super().step(actions)
+        found[-1]["lost"] = lost
         if np.isfinite(actions).all():
             self._check_finite("an observation", found[0])
             self._check_finite("a reward", found[1])
@@ -250,14 +255,21 @@ class GymnasiumEnvironment(SteppedEnvironment):
         """Returns what `set_state` needs: numpy arrays, numbers and strings.
 
         Where pickle fails though it worked when the batch was made, as with an environment that has opened a file
-        since, `saves_episodes` becomes False and the open episodes are left out.
+        since, a line says so, `saves_episodes` becomes False and the open episodes are left out.
         """
         pickled = b""
         if self.saves_episodes:
             try:
                 pickled = pickle.dumps(self._tasks)
-            except Exception:  # noqa: BLE001 - whatever a user's class raises; training goes on
+            except Exception as error:  # noqa: BLE001 - whatever a user's class raises; training goes on
                 self.saves_episodes = False
+                logging.error(
+                    "%s: %s can no longer be pickled (%s): open episodes are not saved, and a resumed run is not the "
+                    "same to the bit.",
+                    KIND,
+                    self.config.label,
+                    one_line(error),
+                )
         own = {
             "restarts": self._restarts,
             "lost": np.array(self._lost),
@@ -328,17 +340,24 @@ def is_restored_by_pickle(task: gymnasium.Env, encode: Encoder) -> bool:
     """
     if _pickles_arguments_alone(task):
         return False
+    copies: list[gymnasium.Env] = []
     try:
         first = pickle.loads(pickle.dumps(task))
+        copies.append(first)
         space = copy.deepcopy(task.action_space)
         space.seed(0)
         actions = [space.sample() for _ in range(PROBE_STEPS)]
         first.reset(seed=0)
         _play(first, actions, encode)
         second = pickle.loads(pickle.dumps(first))
+        copies.append(second)
         expected, found = (_play(env, 2 * actions, encode) for env in (first, second))
     except Exception:  # noqa: BLE001 - whatever a user's class raises when it is pickled or copied
         return False
+    finally:
+        for made in copies:
+            with contextlib.suppress(Exception):  # whatever a user's class raises
+                made.close()
     return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(expected, found, strict=True))
 
 

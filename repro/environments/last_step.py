@@ -46,8 +46,8 @@ class WithLastStep:
         self._last_action = np.zeros(env.num_envs, np.int32)
         self._last_reward = np.zeros(env.num_envs, np.float32)
 
-    def reset(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        obs, info = self._env.reset()
+    def reset(self, *, seed: int | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        obs, info = self._env.reset(seed=seed)
         for array in (self._over, self._last_action, self._last_reward):
             array[:] = 0
         return self._observe(obs), info

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TypeVar
 
 import ml_collections
-import numpy as np
 
 from repro.config import of_task, tasks
 from repro.environments.batched import BatchedEnvironment, VectorEnvironment
 from repro.environments.last_step import WithLastStep
-from repro.environments.mixed import MixedTasks, share_of
+from repro.environments.mixed import MixedTasks, part_seeds, share_of
 from repro.environments.names import PACKAGES, task_names
 
 FOR_DISCRETE, FOR_BOX = "paper_configs/impala/gymnasium.py", "paper_configs/refer/gymnasium.py"
@@ -68,8 +67,8 @@ def _make_mixed(
     mine = names[share.first : share.first + share.tasks]
     parts: list[BatchedEnvironment] = []
     try:
-        for task, part_seed in zip(mine, np.random.SeedSequence(seed).generate_state(len(mine)) % 2**31):
-            of_part = share.num_envs, int(part_seed), is_continuous, share.shard
+        for task, part_seed in zip(mine, part_seeds(seed, len(mine))):
+            of_part = share.num_envs, part_seed, is_continuous, share.shard
             parts.append(make_environment(of_task(config, task), *of_part))
         return MixedTasks(mine, parts, share.first)
     except Exception:

@@ -58,6 +58,11 @@ def share_of(num_tasks: int, num_envs: int, shard: tuple[int, int] = (0, 1)) -> 
     return Share(first, num_envs, 1, (begun, batches * num_envs // num_tasks))
 
 
+def part_seeds(seed: int, num_parts: int) -> list[int]:
+    """Seeds of the batches of a batch's tasks, each of its own, in [0, 2^31)."""
+    return [int(number) for number in np.random.SeedSequence(seed).generate_state(num_parts) % 2**31]
+
+
 class MixedTasks:
     """A batch whose environments play several tasks, equally many each: environment i plays task i mod n.
 
@@ -82,8 +87,11 @@ class MixedTasks:
         self._task = np.tile(np.arange(first, first + len(parts), dtype=np.int32), one.num_envs)
         self._threads = [CallThread(f"task-{task}") for task in tasks]
 
-    def reset(self) -> tuple[Any, dict[str, Any]]:
-        observations, _ = zip(*self._of_each(lambda i, part: part.reset()))
+    def reset(self, *, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
+        seeds: Sequence[int | None] = [None] * len(self._parts)
+        if seed is not None:
+            seeds = part_seeds(seed, len(self._parts))
+        observations, _ = zip(*self._of_each(lambda i, part: part.reset(seed=seeds[i])))
         return _interleave(observations), {}
 
     def step(self, actions: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:

@@ -14,6 +14,17 @@ from repro.replay.frame_stacks import OLDER, FrameRing, game_starts
 from repro.replay.step_layout import state_indices
 
 
+def least_capacity(spec: Trajectory) -> int:
+    """Unrolls that a replay must have room for, so that one is always there to be sampled.
+
+    Two where stacks of frames are stored: a game that starts inside an unroll may take the place of the oldest one.
+
+    Args:
+        spec: as for `UnrollReplay`.
+    """
+    return 2 if any(isinstance(leaf, FrameStackSpec) for leaf in tf.nest.flatten(spec)) else 1
+
+
 class UnrollReplay:
     """Trajectories of T steps and the observation behind them, first in first out, in preallocated arrays.
 
@@ -39,6 +50,7 @@ class UnrollReplay:
         self._spec = unwrapped(spec)
         self.capacity = capacity
         self._end = 0  # number of the next unroll; unroll i lies at i % capacity
+        self._first_found = 0  # at the last search; it only grows
         self._rows = rows = unroll_length + 1
         self._images: dict[int, FrameRing] = {}
         self._states = frozenset(state_indices(spec))
@@ -70,10 +82,11 @@ class UnrollReplay:
     @property
     def _first(self) -> int:
         """Number of the oldest unroll all of which is still there."""
-        first = max(0, self._end - self.capacity)
+        first = max(self._first_found, self._end - self.capacity)
         for i, images in self._images.items():
             while first < self._end and self._arrays[i][first % self.capacity].min() < images.first:
                 first += 1
+        self._first_found = first
         return first
 
     def add(self, unrolls: Trajectory) -> None:
@@ -143,7 +156,7 @@ class UnrollReplay:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        self._end = state["end"]
+        self._end, self._first_found = state["end"], 0
         for i, array in enumerate(self._arrays):
             saved = state["arrays"][str(i)]
             array[: len(saved)] = saved

@@ -222,7 +222,11 @@ class Trainer(abc.ABC):
 
     @abc.abstractmethod
     def _begin(self) -> None:
-        """What comes before the first update of this process."""
+        """What comes before the first update of this process.
+
+        Raises:
+            Interrupted: it is long, and `interrupt` was called.
+        """
 
     @abc.abstractmethod
     def _update(self) -> tuple[dict[str, float], float]:
@@ -247,7 +251,10 @@ class Trainer(abc.ABC):
         """Reads the files of `_save_more`; called before `_set_state`."""
 
     def interrupt(self) -> None:  # noqa: B027 - most never wait
-        """Ends a wait for actors, from another thread; the iteration then ends, and the run can be saved."""
+        """Ends a wait for actors, or what comes before the first update, from another thread.
+
+        The iteration then ends, and the run can be saved, if an update was made.
+        """
 
     @abc.abstractmethod
     def close(self) -> None:
@@ -314,7 +321,10 @@ class Trainer(abc.ABC):
             ActorPoolError: the actors cannot go on; the run was saved.
             CheckpointError: the disk is full; the checkpoints before stay as they were.
         """
-        self._begin()
+        try:
+            self._begin()
+        except Interrupted:
+            return
         self._episodes.frames = self.frames
         clock = saved = time.monotonic()
         while not self.complete:

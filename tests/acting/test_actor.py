@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from tf_agents.trajectories import StepType
 
-from repro.acting.actor import Actor
+from repro.acting.actor import Actor, successor_seeds
 from repro.acting.rollout import next_step_type
 from repro.acting.unrolls import UnrollGroup, stack_groups
 from repro.acting.weights import WeightsPublisher
@@ -111,6 +111,21 @@ def test_another_number_of_weights_is_refused(parts):
     weights.latest = weights.latest._replace(version=8, values=weights.latest.values[:-1])
     with pytest.raises(ValueError, match="values for"):
         actor.sync_weights()
+
+
+@pytest.mark.parametrize("numbered", [False, True])
+def test_to_begin_again_is_to_reset_with_another_seed_where_episodes_have_no_numbers(parts, numbered):
+    actor, agent, *_ = parts
+    if numbered:
+        actor.environment.get_counters = lambda: {"episodes": np.zeros(4)}
+        actor.environment.set_counters = lambda counters: None
+    actor.begin_again(1)
+    seed, action_seed = successor_seeds(5, 1)
+    assert actor._inference._seed.tolist() == [action_seed, 0]
+    (group,) = unroll(actor, agent)
+    expected, _ = Catch(4, 0 if numbered else seed).reset()
+    np.testing.assert_array_equal(group.arrays.observation[:, 0], expected)
+    assert len({successor_seeds(seed, number) for seed in range(3) for number in range(1, 4)}) == 9
 
 
 def test_groups_split_the_environments_in_order(parts):

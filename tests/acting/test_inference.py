@@ -141,6 +141,20 @@ def test_calls_after_a_resume_have_other_numbers():
     assert np.array_equal(shared(*inputs)[0], SharedInference(resumed, 2)(*inputs)[0])
 
 
+def test_a_new_seed_is_saved_with_the_calls_and_states_of_before_have_none():
+    rng = np.random.default_rng(0)
+    batching, *_ = make_batching(2)
+    shared = SharedInference(batching, 2)
+    shared.reseed(8)
+    shared(*frames(rng, 2))
+    saved = shared.get_state()
+    older = {name: value for name, value in saved.items() if name != "seed"}
+    for state, seed in ((saved, 8), (older, 3)):
+        resumed, *_ = make_batching(2)
+        SharedInference(resumed, 2).set_state(state)
+        assert (resumed.seed, resumed.calls) == (seed, 1)
+
+
 @pytest.mark.parametrize("kind", ["alone", "shared"])
 def test_weights_of_another_process_with_the_same_version_are_taken(kind):
     """As after a learner was killed and goes on from a checkpoint."""

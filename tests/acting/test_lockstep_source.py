@@ -170,10 +170,10 @@ def test_replacements_of_actors_go_on_being_counted_after_a_resume(tmp_path):
     loop, _, _ = make_loop(tmp_path, updates=2, **ALONE)
     next(iter(loop))
     counts = np.arange(len(loop._source._actors.places)) + 3
-    loop._source._actors.set_restarts(counts)
+    loop._source._actors.set_predecessors(counts)
     state = loop._source.get_state()
     loop.close()
     resumed, _, _ = make_loop(tmp_path / "resumed", updates=2, **ALONE)
     resumed._source.set_state(state)
-    assert resumed._source._actors.get_restarts().tolist() == counts.tolist()
+    assert resumed._source._actors.get_predecessors().tolist() == counts.tolist()
     resumed.close()

@@ -27,7 +27,7 @@ class Counter:
         self._observation, self._over = np.zeros((2, 1), np.float32), np.zeros(2, bool)
         self.actions = []
 
-    def reset(self):
+    def reset(self, seed=None):
         return self._observation, {}
 
     def step(self, actions):
@@ -88,6 +88,22 @@ def test_steps_are_those_of_the_environment():
     np.testing.assert_array_equal([step.reward for step in steps[:3]], [[1, 1], [2, 2], [3, 3]])
     np.testing.assert_array_equal([step.action for step in steps], environment.actions)
     assert [step.info for step in steps] == list(range(1, 8))
+
+
+def test_games_that_could_not_go_on_end_and_do_not_count():
+    environment = Counter()
+    step = environment.step
+
+    def losing(actions):
+        *found, info = step(actions)
+        return *found, info | {"lost": info["game_over"] & [True, False]}
+
+    environment.step = losing
+    rollout = Rollout(environment, counting([]))
+    rollout.reset()
+    steps, types = zip(*[(rollout.step(), rollout.step_type.tolist()) for _ in range(5)])
+    assert [step.episodes for step in steps] == [[], [], [], [(1, Episode(40.0, 4))], []]
+    assert [row for row, _ in types] == [MID, MID, LAST, FIRST, MID]
 
 
 @pytest.mark.parametrize("at", range(6))

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import collections
+import time
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from repro.acting.supervision import Interrupted
 from repro.papers.impala.agent import ImpalaAgent
 from tests.support.catch import Catch
 from tests.support.training import UNROLL, make_agent, make_loop
+
+SECONDS = 30.0
+"""Longest wait in a test, for a machine that is busy."""
 
 
 def learn(loop, copied=False):
@@ -162,3 +167,68 @@ def test_at_the_weights_that_acted_every_importance_weight_is_1(tmp_path, dynami
     loop.close()
     assert len(gaps) == 3
     assert max(gaps) < 1e-5
+
+
+def state_without_games(source):
+    """Of a lockstep source whose actors cannot finish their unroll."""
+
+    def interrupted():
+        raise Interrupted
+
+    source.finish_playing = interrupted
+    state = source.get_state()
+    del source.finish_playing
+    return state
+
+
+@pytest.mark.parametrize(
+    ("schedule", "dynamic_batching"), [("async", False), ("async", True), ("a3c", False), ("lockstep", False)]
+)
+def test_each_resume_without_games_begins_other_ones_and_samples_otherwise(
+    tmp_path, monkeypatch, schedule, dynamic_batching
+):
+    begun, reset = [], Catch.reset
+
+    def noting(environment, **arguments):
+        result = reset(environment, **arguments)
+        begun.append(result[0].tobytes())
+        return result
+
+    monkeypatch.setattr(Catch, "reset", noting)
+    seeds, state = [], None
+    for process in range(3):
+        loop, *_ = make_loop(
+            tmp_path / str(process), updates=9, schedule=schedule, dynamic_batching=dynamic_batching, seed=5
+        )
+        if state is not None:
+            loop._source.set_state(state)
+        actors = [place.actor for place in loop._source._actors.places]
+        policies = [actors[0]._inference._batching] if dynamic_batching else [actor._inference for actor in actors]
+        seeds += [tuple(policy._seed) for policy in policies]
+        updates = iter(loop)
+        next(updates), next(updates)  # the first may be of an unroll that waited
+        deadline = time.monotonic() + SECONDS
+        while not all(actor.started for actor in actors) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        state = state_without_games(loop._source) if schedule == "lockstep" else loop._source.get_state()
+        loop.close()
+        assert state["restarts"].tolist() == 2 * [process]
+    assert len(begun) == len(set(begun)) == 3 * 2
+    assert len(seeds) == len(set(seeds)) == 3 * (1 if dynamic_batching else 2)
+
+
+def test_a_lockstep_run_whose_games_are_saved_keeps_its_seeds(tmp_path):
+    loop, *_ = make_loop(tmp_path, updates=9)
+    empty = loop._source.get_state()  # no game has begun
+    next(iter(loop))
+    states = empty, loop._source.get_state()
+    loop.close()
+    for i, state in enumerate(states):
+        resumed, *_ = make_loop(tmp_path / str(i), updates=9)
+        before = [place.actor._inference._seed[0] for place in resumed._source._actors.places]
+        resumed._source.set_state(state)
+        actors = [place.actor for place in resumed._source._actors.places]
+        assert [actor._inference._seed[0] for actor in actors] == before
+        assert [actor._reset_seed for actor in actors] == [None, None]
+        assert resumed._source.get_state()["restarts"].tolist() == [0, 0]
+        resumed.close()

@@ -390,19 +390,25 @@ def alive(pid):
     return True
 
 
+def kill(pid):
+    """Ends a level's process, and waits until it has ended."""
+    os.kill(pid, 9)
+    while Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z":
+        time.sleep(0.01)
+
+
 def test_a_killed_process_costs_its_episode_alone(make):
     env = make(2)
     env.reset()
     env.step(np.array([0, 0]))
     old = env.pids
-    os.kill(old[0], 9)
-    while Path(f"/proc/{old[0]}/stat").read_text().split()[2] != "Z":
-        time.sleep(0.01)
+    kill(old[0])
     frames, reward, terminated, truncated, info = env.step(np.array([0, 0]))
     assert (truncated.tolist(), terminated.tolist()) == ([True, False], [False, False])
     assert reward.tolist() == [0.0, 4.0]
     assert frames[:, 0, 0, 0].tolist() == [4, 8]  # where the lost one was, and the next
     assert info["game_over"].tolist() == [True, False]
+    assert not info["lost"].any()  # its return counts
     frames, reward, *_ = env.step(np.array([0, 0]))
     assert seeds_of(frames) == [2, 1]
     assert reward.tolist() == [0.0, 2.0]
@@ -486,6 +492,7 @@ def test_open_episodes_are_cut_where_a_saved_state_goes_on(make):
     assert not terminated.any()
     assert not reward.any()
     assert info["episode_return"].tolist() == [4.0, 4.0]
+    assert info["lost"].tolist() == [True, True]
     assert seeds_of(again.step(np.array([0, 0]))[0]) == [2, 3]
 
 
@@ -531,6 +538,13 @@ def test_a_cut_keeps_the_step_s_reward_and_its_return(make):
     assert (info["episode_return"][1], info["episode_frames"][1]) == (8.0, 8)
     assert seeds_of(env.step(np.zeros(2, np.int32))[0]) == [0, 3]
     assert env.failures == 0
+
+
+def test_a_first_episode_that_fails_leaves_its_cut_to_no_other(make):
+    env = make(2, stagger_steps=4)
+    env.reset()
+    kill(env.pids[1])
+    assert ends_of(env, 5) == ([[3], [1, 5]], [[False], [True, False]])
 
 
 def test_episodes_are_staggered_again_where_they_begin_together_but_not_in_tests(make):

@@ -33,6 +33,7 @@ from repro.networks.actor_critic import ActorCritic
 from repro.networks.actor_critic_policy import ActorCriticPolicy
 from repro.networks.dense import dense_torso
 from tests.environments.stepping import flat, through_a_file
+from tests.support import custom_environments
 from tests.support.custom_environments import LENGTH
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -357,6 +358,22 @@ def test_the_check_of_pickle_leaves_the_environments_as_they_are() -> None:
     assert [task.resets for task in environment._tasks] == [0, 0]
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_check_of_pickle_closes_its_copies(monkeypatch, fails: bool) -> None:
+    closed = []
+
+    def close(env: Any) -> None:
+        closed.append(env)
+        if fails:
+            raise OSError("it was closed before")
+
+    monkeypatch.setattr(custom_environments.Clock, "close", close, raising=False)
+    environment = make_own("Clock")
+    assert environment.saves_episodes
+    assert len({id(env) for env in closed}) == len(closed) == 2
+    assert not any(env is task.unwrapped for env in closed for task in environment._tasks)
+
+
 def test_a_pickle_of_arguments_is_no_state() -> None:
     """Also where a few steps cannot tell, and inside a wrapper."""
     assert not make_own("Constant").saves_episodes
@@ -400,6 +417,7 @@ def test_episodes_that_cannot_be_saved_are_cut_and_new_ones_begin(name: str) -> 
     assert first["episode_return"][0] == pytest.approx(before["episode_return"][0])
     np.testing.assert_array_equal(first["observation"][0], before["observation"][0])
     assert first["observation"][1, 0] == 0.0
+    assert [x["lost"].tolist() for x in (first, second)] == [[True, False], [False, False]]
     assert not second["game_over"].any()
     assert second["observation"][:, 0].tolist() == [0.0, 1.0]
     assert second["episode_frames"].tolist() == [0, 1]
@@ -434,13 +452,19 @@ def test_new_episodes_are_not_those_that_the_run_began_with() -> None:
     assert [state["restarts"] for state in states] == [0, 1, 2, 1]
 
 
-def test_a_pickle_that_fails_later_loses_the_episodes_and_not_the_run() -> None:
+def test_a_pickle_that_fails_later_loses_the_episodes_and_not_the_run(caplog) -> None:
     environment = make_own("LateLock")
     assert environment.saves_episodes
     environment.reset()
     state = environment.get_state()
     assert not environment.saves_episodes
     assert state["pickled"].size == 0
+    environment.get_state()
+    (line,) = [record.getMessage() for record in caplog.records]  # once
+    assert line == (
+        "Gymnasium: repro_tests/LateLock-v0 can no longer be pickled (cannot pickle '_thread.lock' object): open "
+        "episodes are not saved, and a resumed run is not the same to the bit."
+    )
     restored = make_own("LateLock")
     restored.set_state(through_a_file(state))
     assert restored.step(np.zeros(2, np.int32))[3].all()
@@ -488,6 +512,8 @@ def test_an_actor_goes_on_where_it_was_saved(task: str) -> None:
     np.testing.assert_array_equal(other.arrays.observation[:, 0], last.observation[:, -1])
     np.testing.assert_array_equal(other.arrays.step_type[:, 0], last.step_type[:, -1])
     assert games[0].frames == games[0].score or task != "CartPole-v1"
+    if task != "CartPole-v1":  # those that were open do not count
+        assert [game.frames for game in games] == [15] * len(games)
     if original.environment.saves_episodes:
         for a, b in zip(tf.nest.flatten(group.arrays), tf.nest.flatten(other.arrays)):
             np.testing.assert_array_equal(a, b)

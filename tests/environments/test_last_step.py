@@ -31,6 +31,13 @@ def test_the_last_action_and_reward_lead_to_the_frame_and_are_0_where_an_episode
         game_over = info["game_over"]
 
 
+def test_reset_takes_another_seed():
+    env, plain = make(), make(last_action_and_reward=False)
+    first, other = env.reset()[0]["frame"], env.reset(seed=1)[0]["frame"]
+    np.testing.assert_array_equal(other, plain.reset(seed=1)[0])
+    assert (first != other).any()
+
+
 def test_specs_are_those_of_what_is_observed():
     env = make()
     obs, _ = env.reset()

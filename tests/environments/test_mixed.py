@@ -326,6 +326,9 @@ def test_counters_of_episodes_are_those_of_the_tasks_that_count_them():
 def test_tasks_that_count_nothing_may_have_the_last_action_and_reward(make):
     """They have counters, as `WithLastStep` always has, which are empty."""
     env = {"name": "gymnasium", "task": "", "tasks": ("CartPole-v0", "CartPole-v1"), "last_action_and_reward": True}
-    played = make(ml_collections.ConfigDict({"env": env}), 2, 0)
+    config = ml_collections.ConfigDict({"env": env})
+    played, other = make(config, 2, 0), make(config, 2, 1)
+    np.testing.assert_array_equal(played.reset(seed=1)[0]["frame"], other.reset()[0]["frame"])
+    assert (played.reset(seed=0)[0]["frame"] != other.reset()[0]["frame"]).all()
     assert set(played.time_step_spec.observation) == {"frame", "last_action", "last_reward"}
     assert played.get_counters() == {}

@@ -19,6 +19,13 @@ VIZDOOM_TEST = "tests/environments/test_vizdoom.py"
 
 VARIANTS = [
     Variant(
+        "DeepMind Lab: the cut of an episode that failed is that of the next",
+        DMLAB,
+        "                self._first_cuts[row] = 0  # it was, if it was the first\n",
+        "",
+        f"{DMLAB_TEST}::test_a_first_episode_that_fails_leaves_its_cut_to_no_other",
+    ),
+    Variant(
         "DeepMind Lab: all first episodes are cut together",
         DMLAB,
         "self.stagger_steps * place // num_envs",
@@ -267,7 +274,7 @@ VARIANTS = [
     Variant(
         "several tasks: one seed for all",
         MAKE,
-        "zip(mine, np.random.SeedSequence(seed).generate_state(len(mine)) % 2**31)",
+        "zip(mine, part_seeds(seed, len(mine)))",
         "zip(mine, [seed] * len(mine))",
         f"{MIXED_TEST}::test_each_task_is_what_a_batch_of_its_own_would_be",
     ),

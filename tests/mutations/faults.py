@@ -76,7 +76,7 @@ VARIANTS = [
     Variant(
         "faults: all restarts of an actor play the same games",
         SUPERVISION,
-        "self._remake(place.index, self._restarts_before[place.index] + place.restarts + 1)",
+        "self._remake(place.index, self._before[place.index] + place.restarts + 1)",
         "self._remake(place.index, 1)",
         f"{TEST}::test_failures_in_a_row_end_the_run_and_an_unroll_between_them_does_not",
     ),
@@ -132,7 +132,7 @@ VARIANTS = [
     Variant(
         "faults: restarts after a resume play the games of those before",
         SUPERVISION,
-        "self._remake(place.index, self._restarts_before[place.index] + ",
+        "self._remake(place.index, self._before[place.index] + ",
         "self._remake(place.index, ",
         f"{TEST}::test_restarts_after_a_resume_have_other_numbers",
     ),

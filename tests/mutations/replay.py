@@ -29,6 +29,13 @@ TEST_REFER = "tests/replay/test_refer.py"
 TEST_PRIORITISED_REFER = "tests/papers/refer/test_prioritised.py"
 
 VARIANTS = [
+    Variant(
+        "replay: the oldest unroll is searched from the first at each sample",
+        UNROLLS,
+        "max(self._first_found, self._end - self.capacity)",
+        "max(0, self._end - self.capacity)",
+        f"{TEST_UNROLLS}::test_the_oldest_unroll_is_searched_from_where_it_was_found",
+    ),
     *(
         Variant(
             f"sequence memory: less room for short games: {kind}",

@@ -120,6 +120,27 @@ VARIANTS = [
         f"{TEST_REPLAY}::test_sampled_settings_are_those_that_the_agent_learns_with_and_the_record_s",
     ),
     Variant(
+        "async: a resumed run begins with the seeds of the first process",
+        "repro/acting/async_source.py",
+        "        self._actors.begin_again()\n",
+        "",
+        "tests/acting/test_schedules.py::test_each_resume_without_games_begins_other_ones_and_samples_otherwise",
+    ),
+    Variant(
+        "lockstep: a resumed run without games begins with the seeds of the first process",
+        "repro/acting/lockstep_source.py",
+        'if "counters" in state:',
+        "if False:",
+        "tests/acting/test_schedules.py::test_each_resume_without_games_begins_other_ones_and_samples_otherwise",
+    ),
+    Variant(
+        "rollout: games that could not go on count",
+        ROLLOUT,
+        'finished[~info["lost"][finished]] if "lost" in info else finished',
+        "finished",
+        f"{TEST_ROLLOUT}::test_games_that_could_not_go_on_end_and_do_not_count",
+    ),
+    Variant(
         "async: new games begin where the first began",
         "repro/acting/async_source.py",
         'self._actors.set_counters({index: counters for index, counters in state.items() if index != "restarts"})',

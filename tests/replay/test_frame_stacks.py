@@ -191,8 +191,8 @@ class Recorded:
     def __getattr__(self, name):
         return getattr(self._environment, name)
 
-    def reset(self):
-        return self._keep(self._environment.reset())
+    def reset(self, **arguments):
+        return self._keep(self._environment.reset(**arguments))
 
     def step(self, actions):
         return self._keep(self._environment.step(actions))

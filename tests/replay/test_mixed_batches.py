@@ -6,6 +6,7 @@ import tensorflow as tf
 from tf_agents.trajectories import Trajectory
 
 from repro import machine_memory
+from repro.environments.specs import STACK, FrameStackSpec
 from repro.replay.mixed_batches import MixedBatches
 
 T, CAPACITY = 3, 7
@@ -95,6 +96,14 @@ def test_unrolls_without_a_version_are_found():
     batches._replay.add(group(rng, 2))
     with pytest.raises(RuntimeError, match="Not all of the 2 stored unrolls"):
         batches.check_valid()
+
+
+def test_a_replay_of_one_unroll_of_frames_is_refused():
+    frames = SPEC._replace(observation=FrameStackSpec((6, 4, STACK), tf.uint8, 0, 255))
+    with pytest.raises(ValueError, match=r"replay\.capacity=1: a replay of frames must hold 2 unrolls at least\."):
+        MixedBatches(frames, T, 1, 1)
+    MixedBatches(frames, T, 2, 1)
+    MixedBatches(SPEC, T, 1, 1)
 
 
 def test_a_replay_that_does_not_fit_into_memory_is_refused(monkeypatch):

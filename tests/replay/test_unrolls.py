@@ -77,6 +77,38 @@ def test_an_unroll_whose_frames_do_not_fit_is_not_kept():
     assert len(replay) == 1
 
 
+def test_the_oldest_unroll_is_searched_from_where_it_was_found(monkeypatch):
+    """Its games all take three frames more, so that a quarter of the unrolls leaves before its time."""
+    rng = np.random.default_rng(0)
+    replay = UnrollReplay(SPEC, T, 40)
+    replay.add(_unrolls(rng, 60, (3,)))
+    kept = len(replay)
+    assert 20 < kept < 40
+    looked, minimum = [], np.min
+
+    class Noting(np.ndarray):
+        def min(self, *arguments, **keywords):
+            looked.append(None)
+            return minimum(np.asarray(self), *arguments, **keywords)
+
+    monkeypatch.setattr(replay, "_arrays", [array.view(Noting) for array in replay._arrays])
+    assert len(replay) == kept
+    assert len(looked) == 1
+    replay.add(_unrolls(rng, 1))
+    assert (len(replay), len(looked)) == (kept, 3)
+
+
+def test_a_state_of_before_takes_the_oldest_unroll_back():
+    rng = np.random.default_rng(0)
+    replay, other = (UnrollReplay(SPEC, T, 4) for _ in range(2))
+    replay.add(_unrolls(rng, 3))
+    other.add(_unrolls(rng, 9))
+    assert len(other) == 4
+    other.set_state(replay.get_state())
+    assert len(other) == 3
+    other.check_valid()
+
+
 def test_frames_are_stored_once():
     spec = SPEC._replace(observation=FrameStackSpec((84, 84, STACK), tf.uint8, 0, 255))
     whole = 100 * (T + 1) * 84 * 84 * STACK

@@ -26,7 +26,9 @@ class Catch(gymnasium.vector.VectorEnv):
         self._paddle = np.zeros(num_envs, np.int64)
         self._over = np.ones(num_envs, bool)
 
-    def reset(self, **_: Any) -> tuple[np.ndarray, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, **_: Any) -> tuple[np.ndarray, dict[str, Any]]:
+        if seed is not None:
+            self._random = np.random.default_rng(seed)
         self._begin(np.ones(self.num_envs, bool))
         return self._observe(), {}
 

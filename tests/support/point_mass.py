@@ -30,7 +30,7 @@ class PointMass:
         self._return = np.zeros(num_envs, np.float32)
         self._over = np.ones(num_envs, bool)
 
-    def reset(self) -> tuple[np.ndarray, dict[str, Any]]:
+    def reset(self, **_: Any) -> tuple[np.ndarray, dict[str, Any]]:
         self._begin(np.ones(self.num_envs, bool))
         return self._position.copy(), {}
 

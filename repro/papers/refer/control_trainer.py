@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from repro.acting.rollout import Rollout, Transition
-from repro.acting.supervision import MAX_FAILURES, EnvironmentFailedError, Supervision, log_traceback
+from repro.acting.supervision import MAX_FAILURES, EnvironmentFailedError, Interrupted, Supervision, log_traceback
 from repro.environments.batched import VectorEnvironment, one_line
 from repro.rng import pack_rng, unpack_rng
 from repro.training.learner import NonFiniteLossError
@@ -58,6 +59,7 @@ class ControlTrainer(Trainer):
         self._replaced = 0  # environments, in this process
         self._failures = 0  # since an episode ended and the next began
         self._watch = StepWatch(supervision.silent_seconds)
+        self._interrupted = threading.Event()
         self._begin_with(environment)
 
     @abc.abstractmethod
@@ -70,6 +72,9 @@ class ControlTrainer(Trainer):
         if not self.updates:
             self._episodes.frames = BEFORE_LEARNING
         return super().__iter__()
+
+    def interrupt(self) -> None:
+        self._interrupted.set()
 
     def close(self) -> None:
         self._watch.stop()
@@ -84,13 +89,20 @@ class ControlTrainer(Trainer):
     def _restarts(self) -> int:
         return self._replaced
 
+    def _check_interrupted(self) -> None:
+        """Raises Interrupted where the run is to end; for steps before the first update, of which none is saved."""
+        if self._interrupted.is_set():
+            raise Interrupted
+
     def _begin_with(self, environment: VectorEnvironment) -> None:
         self._environment = environment
         self._rollout = Rollout(environment, self._act)
         self._rollout.reset()
 
     def _step(self) -> Transition:
-        """One environment step; an episode that it ends is logged, and the next begins with `_begin_episode`.
+        """One environment step; an episode that it ends, where the rollout's step type is LAST, is logged if it counts.
+
+        The next one begins with `_begin_episode`.
 
         Raises:
             EnvironmentReplacedError, EnvironmentFailedError, NonFiniteLossError: as for `_roll`.

@@ -84,7 +84,7 @@ class PpoTrainer(ControlTrainer):
         """Before the first rollout: N_start steps, by whose states all later ones are standardised (Appendix B)."""
         if self.updates:
             return
-        states = self._play(self._settings.start_steps).state
+        states = self._play(self._settings.start_steps, self._check_interrupted).state
         self._agent.set_state_statistics(states.mean(axis=0, dtype=np.float64), states.std(axis=0, dtype=np.float64))
 
     def _update(self) -> tuple[dict[str, float], float]:
@@ -109,10 +109,14 @@ class PpoTrainer(ControlTrainer):
             return mean[None], mean
         return (mean + self._noise)[None], mean
 
-    def _play(self, steps: int) -> RolloutBatch:
+    def _play(self, steps: int, before_step: Callable[[], None] = lambda: None) -> RolloutBatch:
         """Environment steps with the acting weights, actions of the truncated normal (Appendix A).
 
         A step in which the environment fails is made in another one; the episode before is cut.
+
+        Args:
+            steps: how many.
+            before_step: called before each of them.
         """
         agent, environment = self._agent, self._environment
         state, next_state = (np.empty((steps, environment.state_size), np.float32) for _ in range(2))
@@ -122,11 +126,13 @@ class PpoTrainer(ControlTrainer):
         noise = noise * agent.std  # [T, A]
         t = 0
         while t < steps:
+            before_step()
             state[t], self._noise = self._rollout.observation[0], noise[t]
             try:
                 step = self._step()
                 action[t], mean[t], next_state[t] = step.action[0], step.info, self._rollout.observation[0]
-                reward[t], terminated[t], last[t] = step.reward[0], step.terminated[0], bool(step.episodes)
+                reward[t], terminated[t] = step.reward[0], step.terminated[0]
+                last[t] = self._rollout.step_type.item() == LAST
                 t += 1
                 if last[t - 1]:
                     self._begin_episode()

@@ -200,6 +200,7 @@ class ReferTrainer(ControlTrainer):
         if self._memory.episodes and self.updates:
             return
         while self._memory.num_seen < self._settings.start_steps:
+            self._check_interrupted()
             self._play(1)
             self._store_finished()
         self._agent.set_state_statistics(*self._memory.state_statistics())
@@ -241,7 +242,7 @@ class ReferTrainer(ControlTrainer):
             step.reward[0],
         )
         episode.length = t + 1
-        if step.episodes:
+        if self._rollout.step_type.item() == LAST:
             episode.states[t + 1] = self._rollout.observation[0]
             episode.values[t + 1] = self._begin_episode().value
             episode.terminated = bool(step.terminated[0])

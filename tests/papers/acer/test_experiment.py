@@ -158,6 +158,19 @@ def test_a_replay_too_small_for_a_batch_is_refused():
     environment.close()
 
 
+def test_a_replay_of_one_unroll_of_frames_is_refused():
+    config = _small_atari("acer_ratio_4")
+    config.learner.unroll_length, config.replay.frames, config.learner.batch_size = 4, 31, 1
+    experiment = find_experiment(config)
+    environment = experiment.make_environment(1, 0)
+    agent = experiment.make_agent(environment, 0)
+    environment.close()
+    with pytest.raises(ValueError, match=r"replay\.frames=31 holds 1 unrolls, and .* must hold 2, .* choose 32 or"):
+        experiment.make_replay(agent)
+    config.replay.frames = 32
+    assert find_experiment(config).make_replay(agent).capacity == 2
+
+
 def test_a_replay_that_does_not_fit_into_memory_is_refused(monkeypatch):
     """What fits is said in frames, which are unrolls of four steps of four frames each here."""
     config = _small_atari("acer_ratio_4")

@@ -8,6 +8,7 @@ import numpy as np
 
 from paper_configs.refer import figure_1_ddpg, figure_3_naf, figure_4_vracer, recurrent
 from repro.papers import find_experiment
+from repro.papers.refer.control_trainer import ControlTrainer
 from repro.papers.refer.ddpg import Ddpg, DdpgSettings
 from repro.papers.refer.naf import Naf, NafSettings
 from repro.papers.refer.training import ReferTrainer
@@ -64,6 +65,21 @@ def small_config(
 def build(path: Path, seed: int = 1, **changes) -> ReferTrainer:
     config = small_config(**changes)
     return find_experiment(config).build_trainer(seed, RunDirectory(path, config.to_dict(), seed), print)
+
+
+def interrupt_at(training: ControlTrainer, step: int) -> list[int]:
+    """Calls `interrupt` in an environment step, counted from 1; returns the numbers of all, also of those to come."""
+    numbers: list[int] = []
+    make_step = training._environment.step
+
+    def noting(actions):
+        numbers.append(len(numbers) + 1)
+        if numbers[-1] == step:
+            training.interrupt()
+        return make_step(actions)
+
+    training._environment.step = noting
+    return numbers
 
 
 def random_batch(size: int, states: int, actions: int, seed: int = 1) -> Minibatch:

@@ -11,6 +11,7 @@ from repro.papers import find_experiment
 from repro.papers.refer import ppo_loss
 from repro.papers.refer.control_trainer import EnvironmentReplacedError
 from repro.training.learner import NonFiniteLossError
+from tests.papers.refer.small import interrupt_at
 
 
 def _config(task="InvertedPendulum", steps=128, updates=5, max_steps=50, compile_="graph", learning_rate=1e-3):
@@ -110,7 +111,7 @@ def test_books(tmp_path, monkeypatch):
 def test_states_are_standardised_by_those_of_the_first_steps_and_no_others(tmp_path, monkeypatch):
     training = _build(tmp_path, updates=3)
     played, play = [], training._play
-    monkeypatch.setattr(training, "_play", lambda steps: played.append(play(steps)) or played[-1])
+    monkeypatch.setattr(training, "_play", lambda *arguments: played.append(play(*arguments)) or played[-1])
     _run(training)
     assert [len(rollout.reward) for rollout in played] == [500, 128, 128, 128]
     states, agent = played[0].state, training._agent
@@ -253,3 +254,25 @@ def test_a_step_that_ended_an_episode_is_kept_where_the_next_one_fails_to_begin(
     training.close()
     assert len(ended) > 2
     assert played.terminated.sum() == played.last.sum() == len(ended)  # a pole that falls ends each of them
+
+
+def test_an_episode_that_a_resume_cuts_ends_and_does_not_count(tmp_path):
+    training = _build(tmp_path, max_steps=5)
+    environment, step = training._environment, training._environment.step
+
+    def losing(actions):
+        *found, info = step(actions)
+        return *found, info | {"lost": info["game_over"].copy()}
+
+    environment.step = losing
+    assert np.flatnonzero(training._play(12).last)[-1] >= 9
+    assert training.episodes.games == 0
+
+
+def test_the_steps_before_the_first_update_end_with_a_signal(tmp_path):
+    training = _build(tmp_path)
+    steps = interrupt_at(training, 20)
+    assert list(training) == []
+    assert 20 <= len(steps) <= 21  # an episode that ends is followed by a step that begins the next
+    assert (training.updates, training.has_checkpoint) == (0, False)
+    training.close()

@@ -17,7 +17,7 @@ from repro.papers.refer import loss
 from repro.training.learner import NonFiniteLossError
 from repro.training.run_directory import RunDirectory
 from repro.training.step_watch import StepWatch
-from tests.papers.refer.small import build, small_config
+from tests.papers.refer.small import build, interrupt_at, small_config
 from tests.support.waiting import wait
 
 
@@ -648,3 +648,29 @@ def test_a_trained_policy_takes_the_mean_action(tmp_path, agent):
     action = policy.action(time_step).action
     np.testing.assert_allclose(action[0], training._agent.act(observation[0]).mean, rtol=1e-4, atol=1e-6)
     environment.close()
+
+
+def test_an_episode_that_a_resume_cuts_is_stored_and_does_not_count(tmp_path):
+    training = build(tmp_path, frames=32)
+    training._play(3)
+    environment, step = training._environment, training._environment.step
+    environment._step_limit = 4
+
+    def losing(actions):
+        *found, info = step(actions)
+        return *found, info | {"lost": info["game_over"].copy()}
+
+    environment.step = losing
+    training._play(1)
+    assert [episode.length for episode in training._finished] == [4]
+    assert not training._finished[0].terminated
+    assert training._episode.length == training.episodes.games == 0
+
+
+def test_the_steps_before_the_first_update_end_with_a_signal(tmp_path):
+    training = build(tmp_path, frames=32)
+    steps = interrupt_at(training, 20)
+    assert list(training) == []
+    assert 20 <= len(steps) <= 21  # an episode that ends is followed by a step that begins the next
+    assert (training.updates, training.has_checkpoint) == (0, False)
+    training.close()
