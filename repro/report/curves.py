@@ -1,8 +1,9 @@
 """Learning curves: the agents of a task in one figure, against frames or wall time.
 
 Where a config has `window_steps`, the curve over seeds is the paper's own: in windows of so many steps, with the 20th
-and 80th percentiles. A record holds no single episodes but the mean return of the last 100 at up to 500 moments, so a
-window's return is the mean of those logged in it, and lags by half of the time that 100 episodes take.
+and 80th percentiles from four seeds on. A record holds no single episodes but the mean return of the last 100 at up to
+500 moments, so a window's return is the mean of those logged in it, and lags by half of the time that 100 episodes
+take.
 """
 
 import dataclasses
@@ -23,6 +24,9 @@ MAX_POINTS = 120  # of one line; a phone shows no more
 MIN_SHARE = 0.15
 """A published number so far off that our curves would fill less than this share of the axis is named, not plotted."""
 PERCENTILES = (20, 80)
+MEAN_BAND = "95 % interval of the mean"
+WINDOW_BAND = f"{PERCENTILES[0]}th to {PERCENTILES[1]}th percentile over seeds"
+"""What a band is, in words, from `statistics.MIN_BOOTSTRAP_RUNS` seeds on."""
 TIME_UNITS = {"hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
 """Units of wall time and their seconds; an axis has the largest of which it is two or more."""
 
@@ -42,8 +46,8 @@ class Curve:
         mean: [M, 2], mean over seeds where all have data, on a common grid or in the middles of windows; empty with
             one seed.
         band: [M, 2], low and high at each point: the 95 % interval of that mean, or the lowest and the highest of fewer
-            than `statistics.MIN_BOOTSTRAP_RUNS` seeds, or percentiles over seeds where there are windows; empty with
-            one seed.
+            than `statistics.MIN_BOOTSTRAP_RUNS` seeds. Where there are windows it has percentiles over seeds instead of
+            that interval. Empty with one seed.
         window: length of the windows in the unit of the budget; None without.
         end: last frames or seconds of its runs.
         published, published_label: the printed number and its text, None without one.
@@ -99,10 +103,11 @@ class Plot:
         plotted = [curve for curve in self.curves if len(curve.mean)]
         if not plotted:
             return ""
+        seeds = [len(curve.lines) for curve in plotted]
         if plotted[0].window:
             mean = f"mean over seeds in windows of {amount(plotted[0].window)} {self.counts}"
-            return f"{mean},\nband: {PERCENTILES[0]}th to {PERCENTILES[1]}th percentile over seeds"
-        return describe_mean_line([len(curve.lines) for curve in plotted])
+            return f"{mean},\n{describe_band(seeds, WINDOW_BAND)}"
+        return f"mean over seeds, {describe_band(seeds)}"
 
 
 def make_curve(records: Records, row: Row | None, timed: bool = False, index: int = 0) -> Curve:
@@ -208,20 +213,23 @@ def mean_line(lines: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros((0, 2)), np.zeros((0, 2))
     frames = np.linspace(start, end, MAX_POINTS)
     values = np.stack([np.interp(frames, line[:, 0], line[:, 1]) for line in lines])
-    if len(lines) < statistics.MIN_BOOTSTRAP_RUNS:
-        band = np.stack([values.min(axis=0), values.max(axis=0)], axis=1)
-    else:
-        band = statistics.pointwise_interval(values)
+    few = len(lines) < statistics.MIN_BOOTSTRAP_RUNS
+    band = _seed_range(values) if few else statistics.pointwise_interval(values)
     return np.stack([frames, values.mean(axis=0)], axis=1), band
 
 
-def describe_mean_line(seeds: Sequence[int]) -> str:
-    """Returns in words what `mean_line` gives of several agents, each with so many seeds."""
-    of_mean, of_few = "95 % interval of the mean", "lowest to highest seed"
+def describe_band(seeds: Sequence[int], of_many: str = MEAN_BAND) -> str:
+    """Returns in words what the bands of several agents are.
+
+    Args:
+        seeds: how many each has.
+        of_many: what the band is with `statistics.MIN_BOOTSTRAP_RUNS` seeds or more.
+    """
+    of_few = "lowest to highest seed"
     few = [count < statistics.MIN_BOOTSTRAP_RUNS for count in seeds]
     if any(few) and not all(few):
-        of_mean += f",\nof fewer than {statistics.MIN_BOOTSTRAP_RUNS} seeds {of_few}"
-    return f"mean over seeds, band: {of_few if all(few) else of_mean}"
+        of_many += f",\nof fewer than {statistics.MIN_BOOTSTRAP_RUNS} seeds {of_few}"
+    return f"band: {of_few if all(few) else of_many}"
 
 
 @figures.styled
@@ -310,9 +318,14 @@ def _prolonged(line: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate([line, np.stack([frames, np.full(len(frames), line[-1, 1])], axis=1)])
 
 
+def _seed_range(values: np.ndarray) -> np.ndarray:
+    """The lowest and the highest of each column of [seeds, M], [M, 2]."""
+    return np.stack([values.min(axis=0), values.max(axis=0)], axis=1)
+
+
 def _windows(lines: Sequence[np.ndarray], window: int) -> tuple[np.ndarray, np.ndarray]:
     """Mean over lines of their means in each whole window that all have points in, [M, 2] at the windows' middles, and
-    the percentiles, [M, 2]; M is 0 for one line."""
+    the percentiles, [M, 2], or the range of fewer than `statistics.MIN_BOOTSTRAP_RUNS` lines; M is 0 for one line."""
     if len(lines) < 2:
         return np.zeros((0, 2)), np.zeros((0, 2))
     middles, returns = [], []
@@ -323,4 +336,5 @@ def _windows(lines: Sequence[np.ndarray], window: int) -> tuple[np.ndarray, np.n
             returns.append([values.mean() for values in inside])
     by_window = np.array(returns, float).reshape(-1, len(lines))
     mean = np.stack([np.array(middles), by_window.mean(axis=1)], axis=1)
-    return mean, np.percentile(by_window, PERCENTILES, axis=1).T
+    few = len(lines) < statistics.MIN_BOOTSTRAP_RUNS
+    return mean, _seed_range(by_window.T) if few else np.percentile(by_window, PERCENTILES, axis=1).T

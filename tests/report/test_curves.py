@@ -143,15 +143,25 @@ def test_a_run_that_diverged_keeps_its_last_score_to_the_end_of_the_others():
 
 
 def test_windows_have_the_mean_and_the_percentiles_of_the_seeds():
-    made = [_windowed(seed, slope) for seed, slope in ((1, 1.0), (2, 2.0), (3, 6.0))]
+    made = [_windowed(seed, slope) for seed, slope in ((1, 1.0), (2, 2.0), (3, 3.0), (4, 6.0))]
     curve, plot = curves.make_curve(made, None), _plot(made)
     np.testing.assert_allclose(curve.mean[:, 0], [100, 300, 500, 700, 900])
     per_window = 0.55 + np.arange(5)  # mean of 0.1 to 1, of 1.1 to 2, ...
     np.testing.assert_allclose(curve.mean[:, 1], 3 * per_window)
-    # of 1, 2, 6 the 20th percentile lies 0.4 of the way from 1 to 2, the 80th 0.6 of that from 2 to 6
-    np.testing.assert_allclose(curve.band, np.outer(per_window, [1.4, 4.4]))
+    # of 1, 2, 3, 6 the 20th percentile lies 0.6 of the way from 1 to 2, the 80th 0.4 of that from 3 to 6
+    np.testing.assert_allclose(curve.band, np.outer(per_window, [1.6, 4.2]))
     assert plot.over_seeds == "mean over seeds in windows of 200 steps,\nband: 20th to 80th percentile over seeds"
     assert plot.y_label == "mean return, game score"
+
+
+def test_the_band_of_windows_of_few_seeds_is_their_range():
+    made = [_windowed(seed, 1.0 * seed) for seed in (1, 2, 3, 4)]
+    few, many = curves.make_curve(made[:3], None), curves.make_curve(made, None)
+    np.testing.assert_allclose(few.band, np.outer(0.55 + np.arange(5), [1.0, 3.0]))
+    assert [curves.make_plot(item, made[0]).over_seeds.partition("\n")[2] for item in ([few], [few, many])] == [
+        "band: lowest to highest seed",
+        "band: 20th to 80th percentile over seeds,\nof fewer than 4 seeds lowest to highest seed",
+    ]
 
 
 def test_only_whole_windows_that_all_seeds_have_count():
