@@ -43,11 +43,11 @@ class Curve:
         scale: of its runs.
         lines: seed to [N, 2] (frames or seconds of wall time, return).
         evaluations: each seed's final evaluation.
-        mean: [M, 2], mean over seeds where all have data, on a common grid or in the middles of windows; empty with
-            one seed.
+        mean: [M, 2], mean over seeds where all have data, on a common grid, empty with one seed, or in the middles of
+            windows.
         band: [M, 2], low and high at each point: the 95 % interval of that mean, or the lowest and the highest of fewer
             than `statistics.MIN_BOOTSTRAP_RUNS` seeds. Where there are windows it has percentiles over seeds instead of
-            that interval. Empty with one seed.
+            that interval. As long as the mean.
         window: length of the windows in the unit of the budget; None without.
         end: last frames or seconds of its runs.
         published, published_label: the printed number and its text, None without one.
@@ -99,15 +99,15 @@ class Plot:
 
     @property
     def over_seeds(self) -> str:
-        """What line and band over seeds are, in words; empty where each agent has one seed."""
+        """What line and band over seeds are, in words; empty where each agent has one seed and no windows."""
         plotted = [curve for curve in self.curves if len(curve.mean)]
         if not plotted:
             return ""
-        seeds = [len(curve.lines) for curve in plotted]
-        if plotted[0].window:
-            mean = f"mean over seeds in windows of {amount(plotted[0].window)} {self.counts}"
-            return f"{mean},\n{describe_band(seeds, WINDOW_BAND)}"
-        return f"mean over seeds, {describe_band(seeds)}"
+        seeds = [len(curve.lines) for curve in plotted if len(curve.lines) > 1]
+        if not (window := plotted[0].window):
+            return f"mean over seeds, {describe_band(seeds)}"
+        in_windows = f"in windows of {amount(window)} {self.counts}"
+        return f"mean over seeds {in_windows},\n{describe_band(seeds, WINDOW_BAND)}" if seeds else f"mean {in_windows}"
 
 
 def make_curve(records: Records, row: Row | None, timed: bool = False, index: int = 0) -> Curve:
@@ -325,8 +325,8 @@ def _seed_range(values: np.ndarray) -> np.ndarray:
 
 def _windows(lines: Sequence[np.ndarray], window: int) -> tuple[np.ndarray, np.ndarray]:
     """Mean over lines of their means in each whole window that all have points in, [M, 2] at the windows' middles, and
-    the percentiles, [M, 2], or the range of fewer than `statistics.MIN_BOOTSTRAP_RUNS` lines; M is 0 for one line."""
-    if len(lines) < 2:
+    the percentiles, [M, 2], or the range of fewer than `statistics.MIN_BOOTSTRAP_RUNS` lines; M is 0 without lines."""
+    if not lines:
         return np.zeros((0, 2)), np.zeros((0, 2))
     middles, returns = [], []
     for end in np.arange(window, min(line[-1, 0] for line in lines) + 1, window):

@@ -164,6 +164,18 @@ def test_the_band_of_windows_of_few_seeds_is_their_range():
     ]
 
 
+def test_a_single_seed_is_in_windows_as_those_beside_it_are():
+    curve = curves.make_curve([_windowed(1, 2.0)], None)
+    np.testing.assert_allclose(curve.mean, np.c_[100 + 200 * np.arange(5), 2 * (0.55 + np.arange(5))])
+    several = [_windowed(seed, 1.0) for seed in (1, 2)]
+    beside = curves.make_plot([curves.make_curve(several, None), curve], several[0])
+    (axes,) = curves.plot_curves(beside).axes
+    assert len(axes.lines) == 2
+    assert axes.lines[1].get_xdata().tolist() == [100, 300, 500, 700, 900]
+    assert beside.over_seeds == "mean over seeds in windows of 200 steps,\nband: lowest to highest seed"
+    assert _plot([_windowed(1, 1.0)]).over_seeds == "mean in windows of 200 steps"
+
+
 def test_only_whole_windows_that_all_seeds_have_count():
     short = _windowed(2, 1.0, frames=890)
     assert curves.make_curve([_windowed(1, 1.0), short], None).mean[-1, 0] == 700
@@ -176,8 +188,6 @@ def test_without_two_whole_windows_the_curve_is_as_without_any():
     curve = curves.make_curve(made, None)
     assert (curve.window, len(curve.mean)) == (None, curves.MAX_POINTS)
     assert _plot(made).over_seeds == "mean over seeds, band: lowest to highest seed"
-    assert not len(curves.make_curve([_windowed(1, 1.0)], None).mean)  # one seed has no line over seeds
-    assert _plot([_windowed(1, 1.0)]).over_seeds == ""
 
 
 def _timed(seed, pace, **changes):
