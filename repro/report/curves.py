@@ -39,7 +39,7 @@ class Curve:
 
     Attributes:
         agent: its name.
-        index: of the agent among those of its experiment, for its colour.
+        index: of the agent, for its colour (`cards.agent_indices`).
         scale: of its runs.
         lines: seed to [N, 2] (frames or seconds of wall time, return).
         evaluations: each seed's final evaluation.
@@ -117,7 +117,7 @@ def make_curve(records: Records, row: Row | None, timed: bool = False, index: in
         records: those behind a row, one a seed, at least one.
         row: gives the printed number with its budget and the random score; None without either.
         timed: against the wall time of training and not frames; for records that `has_times` holds for.
-        index: of the agent among those of its experiment.
+        index: of the agent, for its colour.
     """
     lines = {r["seed"]: np.array(r["curve"], float).reshape(-1, 2) for r in records}
     lines = {seed: line for seed, line in lines.items() if len(line)}

@@ -90,7 +90,7 @@ def new_figure(legend_lines: int = 0, height: float = HEIGHT, width: float = WID
 
 
 def curve_style(index: int) -> dict[str, Any]:
-    """Returns color and line style of the agent with this index among those of its experiment."""
+    """Returns color and line style of the agent with this index (`cards.agent_indices`)."""
     return {"color": COLORS[index % len(COLORS)], "linestyle": "-" if index < len(COLORS) else "-."}
 
 
