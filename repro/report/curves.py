@@ -51,7 +51,7 @@ class Curve:
         window: length of the windows in the unit of the budget; None without.
         end: last frames or seconds of its runs.
         published, published_label: the printed number and its text, None without one.
-        random: the random policy's score, or None.
+        random, random_label: the random policy's score and its text, None without one.
     """
 
     agent: str
@@ -66,6 +66,7 @@ class Curve:
     published: float | None
     published_label: str | None
     random: float | None
+    random_label: str | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Plot:
     Attributes:
         curves: one per agent, wall time in the unit of the axis.
         on_scale: for each curve whether its printed number lies on the axis.
-        random: the random policy's score, or None.
+        random, random_label: the random policy's score and its text, None without one.
         y_range: (low, high) of the axis.
         x_end: end of the axis.
         x_label: what the axis is, in words.
@@ -86,6 +87,7 @@ class Plot:
     curves: Sequence[Curve]
     on_scale: Sequence[bool]
     random: float | None
+    random_label: str | None
     y_range: tuple[float, float]
     x_end: float
     x_label: str
@@ -135,6 +137,9 @@ def make_curve(records: Records, row: Row | None, timed: bool = False, index: in
         label = f"published {exact(row.published)}"
         if row.budget_field is not None:
             label += f" at {amount(row.published_budget)} {counted(row.budget_field)}"
+    random_label = None
+    if row is not None and row.random is not None:
+        random_label = f"random policy {row.random:.4g} ({'printed' if row.random_is_printed else 'measured'})"
     return Curve(
         agent=records[0]["agent"],
         index=index,
@@ -148,6 +153,7 @@ def make_curve(records: Records, row: Row | None, timed: bool = False, index: in
         published=row.published if row else None,
         published_label=label,
         random=row.random if row else None,
+        random_label=random_label,
     )
 
 
@@ -165,7 +171,8 @@ def make_plot(curves: Sequence[Curve], record: Mapping[str, Any], timed: bool = 
         unit = next((name for name, length in TIME_UNITS.items() if x_end >= 2 * length), "seconds")
         curves = [_rescaled(curve, TIME_UNITS[unit]) for curve in curves]
         x_end, x_label = x_end / TIME_UNITS[unit], f"wall time of training, {unit}"
-    random = next((curve.random for curve in curves if curve.random is not None), None)
+    found = ((curve.random, curve.random_label) for curve in curves if curve.random is not None)
+    random, random_label = next(found, (None, None))
     values = [values for curve in curves for values in _drawn(curve, curves)]
     values += [np.array([random])] if random is not None else []
     low, high = (float(find(np.concatenate(values))) for find in (np.min, np.max))
@@ -178,7 +185,7 @@ def make_plot(curves: Sequence[Curve], record: Mapping[str, Any], timed: bool = 
     low, high = min([low, *plotted]), max([high, *plotted])
     margin = 0.06 * (high - low) or 1.0
     y_range = (low - margin, high + margin)
-    return Plot(curves, on_scale, random, y_range, x_end, x_label, record["evaluation"]["unit"], counts)
+    return Plot(curves, on_scale, random, random_label, y_range, x_end, x_label, record["evaluation"]["unit"], counts)
 
 
 def has_times(records: Records) -> bool:
@@ -252,8 +259,7 @@ def plot_curves(plot: Plot, title: str = "") -> Figure:
     for curve, on_scale in zip(plot.curves, plot.on_scale):
         _plot_published(axes, curve, plot, on_scale)
     if plot.random is not None:
-        label = f"random policy {plot.random:.4g}"
-        axes.axhline(plot.random, color=figures.MUTED, ls=":", lw=1.6, label=label)
+        axes.axhline(plot.random, color=figures.MUTED, ls=":", lw=1.6, label=plot.random_label)
     axes.set(xlim=(0, plot.x_end), ylim=plot.y_range, xlabel=plot.x_label, ylabel=plot.y_label)
     axes.set_title(title, loc="left")
     axes.grid(axis="y")

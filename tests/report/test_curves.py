@@ -11,6 +11,7 @@ from repro.evidence import intervals
 from repro.evidence.rows import make_rows
 from repro.report import curves, figures
 from tests.evidence.synthetic_records import make_groups, make_record
+from tests.report.example_row import ROW
 
 
 def _sampled(*made):
@@ -29,20 +30,24 @@ def test_curve_has_a_line_a_seed_the_mean_and_both_references():
     plot, axes, texts = _sampled(*[make_record(seed, budget=40_000_000) for seed in (1, 2, 3)])
     lines = {line.get_gid() or line.get_label(): line for line in axes.lines}
     assert list(lines) == [
-        "seed 1", "seed 2", "seed 3", "mean impala_shallow", "published impala_shallow", "random policy -20.7"
+        "seed 1", "seed 2", "seed 3", "mean impala_shallow", "published impala_shallow", "random policy -20.7 (printed)"
     ]  # fmt: skip
-    assert texts == ["impala_shallow, 3 seeds", "published 20.4 at 200M frames", "random policy -20.7"]
+    assert texts == ["impala_shallow, 3 seeds", "published 20.4 at 200M frames", "random policy -20.7 (printed)"]
     assert set(lines["published impala_shallow"].get_ydata()) == {20.4}
-    assert set(lines["random policy -20.7"].get_ydata()) == {-20.7}
-    assert (lines["published impala_shallow"].get_linestyle(), lines["random policy -20.7"].get_linestyle()) == (
-        "--",
-        ":",
-    )
+    assert set(lines["random policy -20.7 (printed)"].get_ydata()) == {-20.7}
+    assert lines["published impala_shallow"].get_linestyle() == "--"
+    assert lines["random policy -20.7 (printed)"].get_linestyle() == ":"
     assert len(axes.collections) == 1  # the band
     assert axes.get_ylim() == plot.y_range
     assert plot.y_range[0] < -20.7 < 20.4 < plot.y_range[1]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("environment frames", "mean return, game score")
     assert axes.get_title(loc="left") == "title"
+
+
+def test_a_random_score_that_is_not_printed_is_said_to_be_measured():
+    """As ours on a task that no table of random scores has."""
+    measured = curves.make_curve([make_record(1)], dataclasses.replace(ROW, random=1.364))
+    assert measured.random_label == "random policy 1.364 (measured)"
 
 
 def test_agents_of_a_task_share_the_axes():
