@@ -178,6 +178,13 @@ def test_every_row_is_on_the_page(rows, outline):
     assert len(rows) == PRINTED + 1  # the agent of our own
 
 
+def test_a_narrow_screen_labels_a_number_as_the_header_of_its_column_does(text):
+    for table in re.findall(r'<table class="(?:rows|claims)">.*?</table>', text, re.DOTALL):
+        head, body = table.split("</thead>")
+        (asked,) = set(re.findall(">(Asked|Published)<", head))
+        assert set(re.findall('data-label="([^"]*)"', body)) - {"Ours", "Budget"} == {asked}
+
+
 def test_commands_stand_in_their_rows(outline):
     assert "make reproduce-impala EXPERIMENT=atari_shallow TASK=pong SCALE=desk SEEDS=3" in outline.commands
     assert "make reproduce-impala EXPERIMENT=atari_shallow TASK=beam_rider SCALE=paper SEEDS=1" in outline.commands
