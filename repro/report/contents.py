@@ -74,7 +74,8 @@ class PaperSection:
         name: short name.
         title, citation: of the paper.
         link: address of the paper, None where the citation has none.
-        counts: how many rows have each verdict.
+        counts: how many printed numbers and sentences have each verdict.
+        trained: how many of these come from trained agents.
         groups: its rows, groups with a result first.
         experiments: name to its cards, in the order of the cards.
         paper_figures: that experiments have plotted beside their records.
@@ -90,6 +91,7 @@ class PaperSection:
     citation: str
     link: str | None
     counts: Mapping[str, int]
+    trained: Mapping[str, int]
     groups: Sequence[RowGroup]
     experiments: Mapping[str, Sequence[cards.Card]]
     paper_figures: Sequence[figures.Image]
@@ -217,6 +219,7 @@ def _section(
         citation=citation,
         link=paper_link(citation),
         counts=count_verdicts(rows),
+        trained=tables.count_trained(rows),
         groups=_row_groups(paper, rows, titles),
         experiments=by_experiment,
         paper_figures=_figures(results_dir / paper),
