@@ -58,12 +58,14 @@ class Image:
         alt: what it shows, in words.
         svg: text of the file.
         kind: CSS class of the image.
+        title: heading of its place on the page, for a figure that has one of its own.
     """
 
     name: str
     alt: str
     svg: str
     kind: str = ""
+    title: str = ""
 
     @property
     def size(self) -> tuple[int, int]:

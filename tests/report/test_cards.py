@@ -102,6 +102,14 @@ def test_learning_curves_come_first(tmp_path):
     assert [(card.task, len(card.images)) for card in section.cards] == [("pong", 1), ("alien", 0)]
 
 
+def test_experiments_without_a_learning_curve_stand_under_records(tmp_path):
+    write(tmp_path, make_record(1, "alien", curve=[]))
+    write(tmp_path, make_record(1, "pong", "atari_deep", "impala_deep"))
+    sections = contents.make_sections(contents.collect(tmp_path), tmp_path)
+    (impala,) = (section for section in sections if section.name == "impala")
+    assert impala.parts == {"Learning curves": ["atari_deep"], "Records": ["atari_shallow"]}
+
+
 def test_settings_of_a_baseline_differ_on_its_own_card_only(tmp_path):
     config = staleness.current_config("refer", "figure_4_vracer", "desk")
     for agent in ("vracer_refer", "acer"):
