@@ -273,10 +273,10 @@ def test_counts_say_how_many_come_from_trained_agents_on_narrow_screens_too(tmp_
     found = contents.Contents([], [*rows, dataclasses.replace(ROW, paper="acer")], {}, [], [], [])
     text = page.write_report(tmp_path, tmp_path / "none", contents=found).read_text()
     (overview,) = re.findall(r'<table class="papers">.*?</table>', text, re.DOTALL)
-    counts = "3 agrees <small>(1 from trained agents)</small> of 3"
+    counts = "3 agrees <small>(1 trained)</small> of 3"
     assert counts in overview
-    assert '<td class="n">3 <small>(1 from trained agents)</small></td>' in overview
-    assert "<b>3</b> agrees <small>(1 from trained agents)</small></li>" in text
+    assert '<td class="n">3 <small>(1 trained)</small></td>' in overview
+    assert "<b>3</b> agrees <small>(1 trained)</small></li>" in text
     assert "<b>0</b> reproduced</li>" in text
 
 
