@@ -38,6 +38,7 @@ class Row:
         no_interval: why a mean of runs or games has none, in words; empty where it has one or needs none. The note says
             it of claims and aggregates.
         random, human: reference scores of the task, printed or of our own random player, or None.
+        random_is_printed: whether `random` is.
         budget: smallest budget of our runs, in `budget_field`.
         share: `budget` over `published_budget`.
         seeds: the seeds of our runs; where the best of them count, of all that these were chosen from.
@@ -77,6 +78,7 @@ class Row:
     interval_over: str | None = None
     no_interval: str = ""
     random: float | None = None
+    random_is_printed: bool = False
     human: float | None = None
     budget: int | None = None
     share: float | None = None
@@ -211,6 +213,7 @@ def printed_row(
     differing = references.differing_settings(ours.used)
     shortfalls = findings.list_shortfalls(printed, ours, share, len(differing)) if ours.fields else ()
     random = scores.get(printed.task, {}).get("random")
+    random_is_printed = random is not None
     if random is None and printed.claim is None:
         random = references.random_score(ours.used)
     is_score = ours.learned and printed.measure == "evaluation" and printed.claim is None and printed.statistic is None
@@ -240,6 +243,7 @@ def printed_row(
         published_budget=budget,
         budget_field=field,
         random=random,
+        random_is_printed=random_is_printed,
         human=scores.get(printed.task, {}).get("human"),
         share=share,
         finding=findings.judge(printed, ours, share, beside),

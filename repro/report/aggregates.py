@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -21,6 +22,8 @@ LINEAR_TO = 10.0
 PROFILE_TO = 200.0
 PROBABILITIES = ("improvement", "speed")
 """Claims whose values are probabilities that a run of ours is ahead of one of theirs."""
+BASIS = re.compile(r"\d+ of \d+ tasks|.* of the budget")
+"""Shortfalls that stand beside a probability of improvement."""
 PUBLISHED_LABEL = "published, at its own budget"
 SHOWN: Mapping[str, statistics.Statistic] = {
     "median": statistics.median,
@@ -96,7 +99,7 @@ def make_images(paper: str, together: Sequence[Aggregate], rows: Sequence[Row]) 
         made.append(figures.Image(name, alt, figures.svg_text(plot_intervals(together))))
     if claims := [row for row in rows if row.claim in PROBABILITIES and row.value is not None]:
         alt = "Probabilities of improvement with 95 % intervals: " + "; ".join(
-            f"{row.column} {tables.ours(row)}" for row in claims
+            f"{row.column} {tables.ours(row)}, {_basis(row)}" for row in claims
         )
         made.append(figures.Image(f"{paper}-improvement", alt, figures.svg_text(plot_improvements(claims))))
     return made
@@ -177,7 +180,7 @@ def plot_intervals(together: Sequence[Aggregate]) -> Figure:
 @figures.styled
 def plot_improvements(rows: Sequence[Row]) -> Figure:
     """Plots probabilities of improvement with their intervals; 0.5, dashed, stands for no difference."""
-    figure = figures.new_figure(height=60 + ROW_HEIGHT * len(rows), width=1.2 * figures.WIDTH)
+    figure = figures.new_figure(1, height=60 + ROW_HEIGHT * len(rows), width=1.2 * figures.WIDTH)
     axes = figure.add_subplot()
     for place, row in enumerate(rows):
         assert row.value is not None
@@ -186,10 +189,17 @@ def plot_improvements(rows: Sequence[Row]) -> Figure:
             axes.barh(place, high - low, 0.5, low, color=COLORS[0], alpha=0.4)
         axes.plot([row.value], [place], "|", color=COLORS[0], ms=14, mew=2.5)
     axes.axvline(0.5, color=MUTED, ls="--", lw=1.4)
-    axes.set_yticks(range(len(rows)), [f"{row.column}\n{row.task}" for row in rows], fontsize="small")
-    axes.set(xlim=(-0.02, 1.02), ylim=(len(rows) - 0.5, -0.5), xlabel="probability of improvement")
+    axes.set_yticks(range(len(rows)), [f"{row.column}\n{_basis(row)}" for row in rows], fontsize="small")
+    axes.set(xlim=(-0.02, 1.02), ylim=(len(rows) - 0.5, -0.5))
+    axes.set_xlabel("probability of improvement\n(bar: 95 % interval; 0.5: no difference)")
     axes.grid(axis="x")
     return figure
+
+
+def _basis(row: Row) -> str:
+    """What a row rests on: how many of its tasks, or which, and the share of the budget where it is less."""
+    parts = [part for part in row.shortfalls if BASIS.fullmatch(part)]
+    return ", ".join(parts if any(part.endswith("tasks") for part in parts) else [row.task, *parts])
 
 
 def shares_above(scores: Mapping[str, np.ndarray], levels: np.ndarray) -> np.ndarray:

@@ -4,10 +4,10 @@ import collections
 import dataclasses
 import itertools
 import pathlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from repro.evidence import bands, comparisons, judgements, published, settings, staleness
+from repro.evidence import bands, comparisons, judgements, published, random_player, settings, staleness
 from repro.evidence.comparisons import Key
 from repro.evidence.groups import Group, stale_records
 from repro.evidence.records import RecordError, StoredRecord, as_folder
@@ -127,16 +127,34 @@ def anchor(row: Row) -> str:
 
 
 def agent_indices(rows: Iterable[Row]) -> dict[tuple[str, str], int]:
-    """Returns the place of each (experiment, agent) with a result among those of its experiment.
+    """Returns the index of each (experiment, agent) with a result, by which it has its colour; no two of an experiment
+    have the same.
 
-    By it an agent keeps its colour over the tasks of an experiment.
+    As far as there are colours, an agent keeps its own over the paper, and so does a variant, what follows the first
+    `_` of a name: ddpg_er and naf_er. Where an experiment has two agents of a variant, each has a colour of its own.
 
     Args:
         rows: of one paper.
     """
-    names = dict.fromkeys((str(row.experiment), str(row.agent)) for row in rows if row.seeds)
-    counters: dict[str, Iterator[int]] = collections.defaultdict(itertools.count)
-    return {name: next(counters[name[0]]) for name in names}
+    in_order = sorted((row for row in rows if row.seeds), key=_has_no_curve)
+    names = list(dict.fromkeys((str(row.experiment), str(row.agent)) for row in in_order))
+    variants = {agent: agent.partition("_")[2] or agent for _, agent in names}
+    counts = collections.Counter((experiment, variants[agent]) for experiment, agent in names)
+    repeated = {variant for (_, variant), count in counts.items() if count > 1}
+    shared = {agent: agent if variant in repeated else variant for agent, variant in variants.items()}
+    places = {key: place for place, key in enumerate(dict.fromkeys(shared.values()))}
+    indices: dict[tuple[str, str], int] = {}
+    for experiment, agent in sorted(names, key=lambda name: places[shared[name[1]]]):
+        place = places[shared[agent]]
+        used = {index for (other, _), index in indices.items() if other == experiment}
+        is_free = place < len(figures.COLORS) and place not in used
+        indices[experiment, agent] = place if is_free else next(i for i in itertools.count() if i not in used)
+    return indices
+
+
+def _has_no_curve(row: Row) -> bool:
+    """Whether a row is that of a study or a random player, which take no colour from agents that learn."""
+    return row.agent == random_player.AGENT or (row.table is not None and not row.trained)
 
 
 def is_evaluation(row: Row, groups: Mapping[Key, Group]) -> bool:

@@ -1,5 +1,6 @@
 """What the report shows, gathered from records, published numbers, configs and the papers' own pages."""
 
+import ast
 import collections
 import dataclasses
 import functools
@@ -74,7 +75,8 @@ class PaperSection:
         name: short name.
         title, citation: of the paper.
         link: address of the paper, None where the citation has none.
-        counts: how many rows have each verdict.
+        counts: how many printed numbers and sentences have each verdict.
+        trained: how many of these come from trained agents.
         groups: its rows, groups with a result first.
         experiments: name to its cards, in the order of the cards.
         paper_figures: that experiments have plotted beside their records.
@@ -90,6 +92,7 @@ class PaperSection:
     citation: str
     link: str | None
     counts: Mapping[str, int]
+    trained: Mapping[str, int]
     groups: Sequence[RowGroup]
     experiments: Mapping[str, Sequence[cards.Card]]
     paper_figures: Sequence[figures.Image]
@@ -119,6 +122,15 @@ class PaperSection:
         dependent = [agent for agent, of_tasks in of_agents.items() if comparisons.are_dependent(of_tasks)]
         lines = agent_table.compare_agents(scores, dependent) if scores else []
         return lines if any(line.tasks > 1 for line in lines) else []
+
+    @property
+    def parts(self) -> dict[str, list[str]]:
+        """Heading to its experiments: those with learning curves, then those that have records alone."""
+        found: dict[str, list[str]] = {"Learning curves": [], "Records": []}
+        for experiment, of_experiment in self.experiments.items():
+            has_curves = any(image.kind == "by-steps" for card in of_experiment for image in card.images)
+            found["Learning curves" if has_curves else "Records"].append(experiment)
+        return {heading: experiments for heading, experiments in found.items() if experiments}
 
     @functools.cached_property
     def anchors(self) -> set[str]:
@@ -217,9 +229,10 @@ def _section(
         citation=citation,
         link=paper_link(citation),
         counts=count_verdicts(rows),
+        trained=tables.count_trained(rows),
         groups=_row_groups(paper, rows, titles),
         experiments=by_experiment,
-        paper_figures=_figures(results_dir / paper),
+        paper_figures=_figures(results_dir / paper, configs_dir / paper),
         overviews=aggregates.make_images(paper, together, rows),
         together=[(item, aggregates.make_agent_images(item)) for item in together],
         deviations=_deviations(PAPERS_DIR / paper / "README.md"),
@@ -269,17 +282,25 @@ def _judged(compared: Sequence[settings.SettingComparison]) -> str:
     return "; ".join(f"{answer} ({', '.join(dict.fromkeys(names))})" for answer, names in known.items())
 
 
-def _figures(paper_dir: pathlib.Path) -> list[figures.Image]:
+def _figures(paper_dir: pathlib.Path, configs_dir: pathlib.Path) -> list[figures.Image]:
     """The figures that experiments have plotted beside their records."""
-    return [
-        figures.Image(
-            f"{paper_dir.name}-{path.parent.name}",
-            f"Figure of the experiment {path.parent.name}; its numbers stand in the rows above and in the records.",
-            path.read_text(encoding="utf-8"),
-            "paper-figure",
-        )
-        for path in sorted(paper_dir.glob("*/figure.svg"))
-    ]
+    images = []
+    for path in sorted(paper_dir.glob("*/figure.svg")):
+        experiment = path.parent.name
+        title = _figure_title(configs_dir / f"{experiment}.py")
+        alt = f"{title}. Its numbers stand in the rows above and in the records."
+        svg = path.read_text(encoding="utf-8")
+        images.append(figures.Image(f"{paper_dir.name}-{experiment}", alt, svg, "paper-figure", title))
+    return images
+
+
+def _figure_title(config: pathlib.Path) -> str:
+    """What a figure shows: the first line of its config's docstring, without the paper; its name without a config."""
+    docstring = ast.get_docstring(ast.parse(config.read_text(encoding="utf-8"))) if config.is_file() else None
+    if not docstring:
+        return config.stem
+    title = docstring.splitlines()[0].rstrip(".")
+    return title.removeprefix(f"{tables.PAPERS.get(config.parent.name, config.parent.name)}, ")
 
 
 def _deviations(readme: pathlib.Path) -> Markup:

@@ -1,8 +1,9 @@
 """Learning curves: the agents of a task in one figure, against frames or wall time.
 
 Where a config has `window_steps`, the curve over seeds is the paper's own: in windows of so many steps, with the 20th
-and 80th percentiles. A record holds no single episodes but the mean return of the last 100 at up to 500 moments, so a
-window's return is the mean of those logged in it, and lags by half of the time that 100 episodes take.
+and 80th percentiles from four seeds on. A record holds no single episodes but the mean return of the last 100 at up to
+500 moments, so a window's return is the mean of those logged in it, and lags by half of the time that 100 episodes
+take.
 """
 
 import dataclasses
@@ -23,6 +24,9 @@ MAX_POINTS = 120  # of one line; a phone shows no more
 MIN_SHARE = 0.15
 """A published number so far off that our curves would fill less than this share of the axis is named, not plotted."""
 PERCENTILES = (20, 80)
+MEAN_BAND = "95 % interval of the mean"
+WINDOW_BAND = f"{PERCENTILES[0]}th to {PERCENTILES[1]}th percentile over seeds"
+"""What a band is, in words, from `statistics.MIN_BOOTSTRAP_RUNS` seeds on."""
 TIME_UNITS = {"hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
 """Units of wall time and their seconds; an axis has the largest of which it is two or more."""
 
@@ -35,19 +39,19 @@ class Curve:
 
     Attributes:
         agent: its name.
-        index: of the agent among those of its experiment, for its colour.
+        index: of the agent, for its colour (`cards.agent_indices`).
         scale: of its runs.
         lines: seed to [N, 2] (frames or seconds of wall time, return).
         evaluations: each seed's final evaluation.
-        mean: [M, 2], mean over seeds where all have data, on a common grid or in the middles of windows; empty with
-            one seed.
+        mean: [M, 2], mean over seeds where all have data, on a common grid, empty with one seed, or in the middles of
+            windows.
         band: [M, 2], low and high at each point: the 95 % interval of that mean, or the lowest and the highest of fewer
-            than `statistics.MIN_BOOTSTRAP_RUNS` seeds, or percentiles over seeds where there are windows; empty with
-            one seed.
+            than `statistics.MIN_BOOTSTRAP_RUNS` seeds. Where there are windows it has percentiles over seeds instead of
+            that interval. As long as the mean.
         window: length of the windows in the unit of the budget; None without.
         end: last frames or seconds of its runs.
         published, published_label: the printed number and its text, None without one.
-        random: the random policy's score, or None.
+        random, random_label: the random policy's score and its text, None without one.
     """
 
     agent: str
@@ -62,6 +66,7 @@ class Curve:
     published: float | None
     published_label: str | None
     random: float | None
+    random_label: str | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +76,7 @@ class Plot:
     Attributes:
         curves: one per agent, wall time in the unit of the axis.
         on_scale: for each curve whether its printed number lies on the axis.
-        random: the random policy's score, or None.
+        random, random_label: the random policy's score and its text, None without one.
         y_range: (low, high) of the axis.
         x_end: end of the axis.
         x_label: what the axis is, in words.
@@ -82,6 +87,7 @@ class Plot:
     curves: Sequence[Curve]
     on_scale: Sequence[bool]
     random: float | None
+    random_label: str | None
     y_range: tuple[float, float]
     x_end: float
     x_label: str
@@ -95,14 +101,15 @@ class Plot:
 
     @property
     def over_seeds(self) -> str:
-        """What line and band over seeds are, in words; empty where each agent has one seed."""
+        """What line and band over seeds are, in words; empty where each agent has one seed and no windows."""
         plotted = [curve for curve in self.curves if len(curve.mean)]
         if not plotted:
             return ""
-        if plotted[0].window:
-            mean = f"mean over seeds in windows of {amount(plotted[0].window)} {self.counts}"
-            return f"{mean},\nband: {PERCENTILES[0]}th to {PERCENTILES[1]}th percentile over seeds"
-        return describe_mean_line([len(curve.lines) for curve in plotted])
+        seeds = [len(curve.lines) for curve in plotted if len(curve.lines) > 1]
+        if not (window := plotted[0].window):
+            return f"mean over seeds, {describe_band(seeds)}"
+        in_windows = f"in windows of {amount(window)} {self.counts}"
+        return f"mean over seeds {in_windows},\n{describe_band(seeds, WINDOW_BAND)}" if seeds else f"mean {in_windows}"
 
 
 def make_curve(records: Records, row: Row | None, timed: bool = False, index: int = 0) -> Curve:
@@ -112,7 +119,7 @@ def make_curve(records: Records, row: Row | None, timed: bool = False, index: in
         records: those behind a row, one a seed, at least one.
         row: gives the printed number with its budget and the random score; None without either.
         timed: against the wall time of training and not frames; for records that `has_times` holds for.
-        index: of the agent among those of its experiment.
+        index: of the agent, for its colour.
     """
     lines = {r["seed"]: np.array(r["curve"], float).reshape(-1, 2) for r in records}
     lines = {seed: line for seed, line in lines.items() if len(line)}
@@ -130,6 +137,9 @@ def make_curve(records: Records, row: Row | None, timed: bool = False, index: in
         label = f"published {exact(row.published)}"
         if row.budget_field is not None:
             label += f" at {amount(row.published_budget)} {counted(row.budget_field)}"
+    random_label = None
+    if row is not None and row.random is not None:
+        random_label = f"random policy {row.random:.4g} ({'printed' if row.random_is_printed else 'measured'})"
     return Curve(
         agent=records[0]["agent"],
         index=index,
@@ -143,6 +153,7 @@ def make_curve(records: Records, row: Row | None, timed: bool = False, index: in
         published=row.published if row else None,
         published_label=label,
         random=row.random if row else None,
+        random_label=random_label,
     )
 
 
@@ -160,7 +171,8 @@ def make_plot(curves: Sequence[Curve], record: Mapping[str, Any], timed: bool = 
         unit = next((name for name, length in TIME_UNITS.items() if x_end >= 2 * length), "seconds")
         curves = [_rescaled(curve, TIME_UNITS[unit]) for curve in curves]
         x_end, x_label = x_end / TIME_UNITS[unit], f"wall time of training, {unit}"
-    random = next((curve.random for curve in curves if curve.random is not None), None)
+    found = ((curve.random, curve.random_label) for curve in curves if curve.random is not None)
+    random, random_label = next(found, (None, None))
     values = [values for curve in curves for values in _drawn(curve, curves)]
     values += [np.array([random])] if random is not None else []
     low, high = (float(find(np.concatenate(values))) for find in (np.min, np.max))
@@ -173,7 +185,7 @@ def make_plot(curves: Sequence[Curve], record: Mapping[str, Any], timed: bool = 
     low, high = min([low, *plotted]), max([high, *plotted])
     margin = 0.06 * (high - low) or 1.0
     y_range = (low - margin, high + margin)
-    return Plot(curves, on_scale, random, y_range, x_end, x_label, record["evaluation"]["unit"], counts)
+    return Plot(curves, on_scale, random, random_label, y_range, x_end, x_label, record["evaluation"]["unit"], counts)
 
 
 def has_times(records: Records) -> bool:
@@ -208,20 +220,23 @@ def mean_line(lines: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros((0, 2)), np.zeros((0, 2))
     frames = np.linspace(start, end, MAX_POINTS)
     values = np.stack([np.interp(frames, line[:, 0], line[:, 1]) for line in lines])
-    if len(lines) < statistics.MIN_BOOTSTRAP_RUNS:
-        band = np.stack([values.min(axis=0), values.max(axis=0)], axis=1)
-    else:
-        band = statistics.pointwise_interval(values)
+    few = len(lines) < statistics.MIN_BOOTSTRAP_RUNS
+    band = _seed_range(values) if few else statistics.pointwise_interval(values)
     return np.stack([frames, values.mean(axis=0)], axis=1), band
 
 
-def describe_mean_line(seeds: Sequence[int]) -> str:
-    """Returns in words what `mean_line` gives of several agents, each with so many seeds."""
-    of_mean, of_few = "95 % interval of the mean", "lowest to highest seed"
+def describe_band(seeds: Sequence[int], of_many: str = MEAN_BAND) -> str:
+    """Returns in words what the bands of several agents are.
+
+    Args:
+        seeds: how many each has.
+        of_many: what the band is with `statistics.MIN_BOOTSTRAP_RUNS` seeds or more.
+    """
+    of_few = "lowest to highest seed"
     few = [count < statistics.MIN_BOOTSTRAP_RUNS for count in seeds]
     if any(few) and not all(few):
-        of_mean += f",\nof fewer than {statistics.MIN_BOOTSTRAP_RUNS} seeds {of_few}"
-    return f"mean over seeds, band: {of_few if all(few) else of_mean}"
+        of_many += f",\nof fewer than {statistics.MIN_BOOTSTRAP_RUNS} seeds {of_few}"
+    return f"band: {of_few if all(few) else of_many}"
 
 
 @figures.styled
@@ -244,8 +259,7 @@ def plot_curves(plot: Plot, title: str = "") -> Figure:
     for curve, on_scale in zip(plot.curves, plot.on_scale):
         _plot_published(axes, curve, plot, on_scale)
     if plot.random is not None:
-        label = f"random policy {plot.random:.4g}"
-        axes.axhline(plot.random, color=figures.MUTED, ls=":", lw=1.6, label=label)
+        axes.axhline(plot.random, color=figures.MUTED, ls=":", lw=1.6, label=plot.random_label)
     axes.set(xlim=(0, plot.x_end), ylim=plot.y_range, xlabel=plot.x_label, ylabel=plot.y_label)
     axes.set_title(title, loc="left")
     axes.grid(axis="y")
@@ -310,10 +324,15 @@ def _prolonged(line: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate([line, np.stack([frames, np.full(len(frames), line[-1, 1])], axis=1)])
 
 
+def _seed_range(values: np.ndarray) -> np.ndarray:
+    """The lowest and the highest of each column of [seeds, M], [M, 2]."""
+    return np.stack([values.min(axis=0), values.max(axis=0)], axis=1)
+
+
 def _windows(lines: Sequence[np.ndarray], window: int) -> tuple[np.ndarray, np.ndarray]:
     """Mean over lines of their means in each whole window that all have points in, [M, 2] at the windows' middles, and
-    the percentiles, [M, 2]; M is 0 for one line."""
-    if len(lines) < 2:
+    the percentiles, [M, 2], or the range of fewer than `statistics.MIN_BOOTSTRAP_RUNS` lines; M is 0 without lines."""
+    if not lines:
         return np.zeros((0, 2)), np.zeros((0, 2))
     middles, returns = [], []
     for end in np.arange(window, min(line[-1, 0] for line in lines) + 1, window):
@@ -323,4 +342,5 @@ def _windows(lines: Sequence[np.ndarray], window: int) -> tuple[np.ndarray, np.n
             returns.append([values.mean() for values in inside])
     by_window = np.array(returns, float).reshape(-1, len(lines))
     mean = np.stack([np.array(middles), by_window.mean(axis=1)], axis=1)
-    return mean, np.percentile(by_window, PERCENTILES, axis=1).T
+    few = len(lines) < statistics.MIN_BOOTSTRAP_RUNS
+    return mean, _seed_range(by_window.T) if few else np.percentile(by_window, PERCENTILES, axis=1).T

@@ -92,7 +92,7 @@ def plot_densities(by_agent: Mapping[str, tuple[int, Densities]]) -> Figure:
     target of C-trace is a dashed line.
 
     Args:
-        by_agent: agent to its index among those of its experiment, and `make_densities`.
+        by_agent: agent to its index, for its colour, and `make_densities`.
     """
     targets = sum(densities.target is not None for _, densities in by_agent.values())
     figure = figures.new_figure(len(by_agent) + targets, HEIGHT)

@@ -22,6 +22,7 @@ COLUMNS: Mapping[str, Callable[[Row], Any]] = {
     "statistic": lambda row: row.statistic,
     "column": lambda row: row.column,
     "statement": lambda row: row.statement,
+    "sentence": lambda row: row.sentence,
     "experiment": lambda row: row.experiment,
     "agent": lambda row: row.agent,
     "unit": lambda row: row.unit,

@@ -58,12 +58,14 @@ class Image:
         alt: what it shows, in words.
         svg: text of the file.
         kind: CSS class of the image.
+        title: heading of its place on the page, for a figure that has one of its own.
     """
 
     name: str
     alt: str
     svg: str
     kind: str = ""
+    title: str = ""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -90,7 +92,7 @@ def new_figure(legend_lines: int = 0, height: float = HEIGHT, width: float = WID
 
 
 def curve_style(index: int) -> dict[str, Any]:
-    """Returns color and line style of the agent with this index among those of its experiment."""
+    """Returns color and line style of the agent with this index (`cards.agent_indices`)."""
     return {"color": COLORS[index % len(COLORS)], "linestyle": "-" if index < len(COLORS) else "-."}
 
 

@@ -153,7 +153,7 @@ def _alt(by_name: Mapping[str, Sequence[Head]], agent: str, task: str) -> str:
 
 def _legend_title(agent: str, head: Head) -> str:
     """Agent and seeds, and what line and band are where there are several."""
-    over_seeds = f"\n{curves.describe_mean_line([len(head.lines)])}" if len(head.mean) else ""
+    over_seeds = f"\nmean over seeds, {curves.describe_band([len(head.lines)])}" if len(head.mean) else ""
     return f"{agent}, {_seeds(head)}{over_seeds}"
 
 

@@ -53,6 +53,7 @@ def write_report(
         external=contents.external,
         finished=max((item.record["finished"] for item in stored), default=None),
         verdicts=tables.VERDICTS,
+        decided=tables.DECIDED,
         meanings=MEANINGS,
         record_path=lambda item: urllib.parse.quote(str(downloads.record_path(item, results_dir))),
     )

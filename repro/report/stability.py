@@ -31,7 +31,7 @@ def plot_stability(by_agent: Mapping[str, tuple[int, np.ndarray]], unit: str) ->
     """Plots the final returns of the agents of one task over their rank.
 
     Args:
-        by_agent: agent to its index among those of its experiment, and `sort_returns`.
+        by_agent: agent to its index, for its colour, and `sort_returns`.
         unit: of the returns.
     """
     figure = figures.new_figure(len(by_agent), HEIGHT)

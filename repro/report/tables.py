@@ -292,14 +292,18 @@ def markdown_columns(columns: Mapping[str, Sequence[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def count_trained(rows: Sequence[Row]) -> dict[str, int]:
+    """Returns how many verdicts come from trained agents, each with all rows of its sentence."""
+    sentences = {(row.paper, row.sentence) for row in rows if row.trained and row.sentence is not None}
+    return count_verdicts(row for row in rows if row.trained or (row.paper, row.sentence) in sentences)
+
+
 def trained_note(rows: Sequence[Row]) -> str:
-    """Returns in words how many of the verdicts come from trained agents, each with all rows of its sentence.
+    """Returns in words how many of the verdicts come from trained agents.
 
     Empty where no verdict says something of a paper.
     """
-    sentences = {(row.paper, row.sentence) for row in rows if row.trained and row.sentence is not None}
-    of_trained = [row for row in rows if row.trained or (row.paper, row.sentence) in sentences]
-    every, trained = count_verdicts(rows), count_verdicts(of_trained)
+    every, trained = count_verdicts(rows), count_trained(rows)
     if not any(every[name] for name in DECIDED):
         return ""
     counts = ", ".join(f"{name} {trained[name]} of {every[name]}" for name in DECIDED)

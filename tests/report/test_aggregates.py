@@ -132,7 +132,15 @@ def test_probabilities_of_improvement_are_plotted_for_claims_with_a_result():
     claim = dataclasses.replace(ROW, claim="improvement", value=0.8, interval=(0.6, 0.9), published=0.5)
     assert aggregates.make_images("impala", [], [ROW, dataclasses.replace(claim, value=None)]) == []
     (image,) = aggregates.make_images("impala", [], [ROW, claim])
-    assert image.alt.endswith("IMPALA, shallow, experts 0.800 [0.600, 0.900]")
+    assert image.alt.endswith("IMPALA, shallow, experts 0.800 [0.600, 0.900], pong, 20 % of the budget")
+    lacking = ("10 % of the budget", "3 of 5 runs", "2 of 57 tasks")
+    several = dataclasses.replace(claim, task="atari57", shortfalls=lacking)
+    (axes,) = aggregates.plot_improvements([claim, several]).axes
+    assert [label.get_text().split("\n")[1] for label in axes.get_yticklabels()] == [
+        "pong, 20 % of the budget",
+        "10 % of the budget, 2 of 57 tasks",
+    ]
+    assert "95 % interval; 0.5: no difference" in axes.get_xlabel()
     (axes,) = aggregates.plot_improvements([claim]).axes
     (bar,) = axes.patches
     assert (bar.get_x(), bar.get_width()) == pytest.approx((0.6, 0.3))

@@ -1,13 +1,15 @@
 """Which row a learning curve is shown with."""
 
+import dataclasses
 import itertools
 import json
 
 import pytest
 
 from repro.evidence import published, staleness
-from repro.report import contents, figures
+from repro.report import cards, contents, figures
 from tests.evidence.synthetic_records import make_record, random_records, write
+from tests.report.example_row import ROW as EXAMPLE
 
 TABLE = {"title": "t", "source": "s", "confidence": "printed in text", "unit": "game score", "protocol": {}}
 ROW = {
@@ -100,6 +102,14 @@ def test_learning_curves_come_first(tmp_path):
     assert [(card.task, len(card.images)) for card in section.cards] == [("pong", 1), ("alien", 0)]
 
 
+def test_experiments_without_a_learning_curve_stand_under_records(tmp_path):
+    write(tmp_path, make_record(1, "alien", curve=[]))
+    write(tmp_path, make_record(1, "pong", "atari_deep", "impala_deep"))
+    sections = contents.make_sections(contents.collect(tmp_path), tmp_path)
+    (impala,) = (section for section in sections if section.name == "impala")
+    assert impala.parts == {"Learning curves": ["atari_deep"], "Records": ["atari_shallow"]}
+
+
 def test_settings_of_a_baseline_differ_on_its_own_card_only(tmp_path):
     config = staleness.current_config("refer", "figure_4_vracer", "desk")
     for agent in ("vracer_refer", "acer"):
@@ -123,6 +133,35 @@ def test_an_agent_keeps_its_colour_over_the_tasks_of_an_experiment(tmp_path):
     assert all(color in images["alien"] for color in figures.COLORS[:2])
     assert figures.COLORS[1] in images["pong"]
     assert figures.COLORS[0] not in images["pong"]
+
+
+def _row(experiment, agent, **changes):
+    return dataclasses.replace(EXAMPLE, experiment=experiment, agent=agent, seeds=(1,), trained=True, **changes)
+
+
+def test_an_agent_and_a_variant_keep_their_colour_over_a_paper():
+    names = [("one", "ddpg_er"), ("one", "ddpg_refer"), ("two", "ppo"), ("two", "naf_refer"), ("two", "naf_er")]
+    study, player = _row("closed", "study", table="Section 1"), _row("two", "random", table=None)
+    rows = [dataclasses.replace(study, trained=False), player, *(_row(*name) for name in names)]
+    indices = cards.agent_indices(rows)
+    assert [indices[name] for name in names] == [0, 1, 2, 1, 0]
+    assert indices["two", "random"] > 2
+
+
+def test_two_agents_of_a_variant_in_one_experiment_have_a_colour_each():
+    names = [("one", "a3c_deep"), ("two", "impala_deep"), ("three", "a3c_deep"), ("three", "impala_deep")]
+    indices = cards.agent_indices(_row(*name) for name in names)
+    assert [indices[name] for name in names] == [0, 1, 0, 1]
+
+
+def test_agents_beyond_the_colours_differ_within_their_experiment():
+    more = len(figures.COLORS) + 2
+    rows = [_row("one", f"a{i}") for i in range(more)] + [_row("two", f"a{i}") for i in range(more, 0, -1)]
+    indices = cards.agent_indices(rows)
+    for experiment in ("one", "two"):
+        of_one = sorted(index for (name, _), index in indices.items() if name == experiment)
+        assert of_one == list(range(more))
+    assert indices["one", "a3"] == indices["two", "a3"] == 3
 
 
 def test_agents_are_compared_with_the_experiments_own(tmp_path):

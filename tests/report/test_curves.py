@@ -11,6 +11,7 @@ from repro.evidence import intervals
 from repro.evidence.rows import make_rows
 from repro.report import curves, figures
 from tests.evidence.synthetic_records import make_groups, make_record
+from tests.report.example_row import ROW
 
 
 def _sampled(*made):
@@ -29,20 +30,24 @@ def test_curve_has_a_line_a_seed_the_mean_and_both_references():
     plot, axes, texts = _sampled(*[make_record(seed, budget=40_000_000) for seed in (1, 2, 3)])
     lines = {line.get_gid() or line.get_label(): line for line in axes.lines}
     assert list(lines) == [
-        "seed 1", "seed 2", "seed 3", "mean impala_shallow", "published impala_shallow", "random policy -20.7"
+        "seed 1", "seed 2", "seed 3", "mean impala_shallow", "published impala_shallow", "random policy -20.7 (printed)"
     ]  # fmt: skip
-    assert texts == ["impala_shallow, 3 seeds", "published 20.4 at 200M frames", "random policy -20.7"]
+    assert texts == ["impala_shallow, 3 seeds", "published 20.4 at 200M frames", "random policy -20.7 (printed)"]
     assert set(lines["published impala_shallow"].get_ydata()) == {20.4}
-    assert set(lines["random policy -20.7"].get_ydata()) == {-20.7}
-    assert (lines["published impala_shallow"].get_linestyle(), lines["random policy -20.7"].get_linestyle()) == (
-        "--",
-        ":",
-    )
+    assert set(lines["random policy -20.7 (printed)"].get_ydata()) == {-20.7}
+    assert lines["published impala_shallow"].get_linestyle() == "--"
+    assert lines["random policy -20.7 (printed)"].get_linestyle() == ":"
     assert len(axes.collections) == 1  # the band
     assert axes.get_ylim() == plot.y_range
     assert plot.y_range[0] < -20.7 < 20.4 < plot.y_range[1]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("environment frames", "mean return, game score")
     assert axes.get_title(loc="left") == "title"
+
+
+def test_a_random_score_that_is_not_printed_is_said_to_be_measured():
+    """As ours on a task that no table of random scores has."""
+    measured = curves.make_curve([make_record(1)], dataclasses.replace(ROW, random=1.364))
+    assert measured.random_label == "random policy 1.364 (measured)"
 
 
 def test_agents_of_a_task_share_the_axes():
@@ -143,15 +148,37 @@ def test_a_run_that_diverged_keeps_its_last_score_to_the_end_of_the_others():
 
 
 def test_windows_have_the_mean_and_the_percentiles_of_the_seeds():
-    made = [_windowed(seed, slope) for seed, slope in ((1, 1.0), (2, 2.0), (3, 6.0))]
+    made = [_windowed(seed, slope) for seed, slope in ((1, 1.0), (2, 2.0), (3, 3.0), (4, 6.0))]
     curve, plot = curves.make_curve(made, None), _plot(made)
     np.testing.assert_allclose(curve.mean[:, 0], [100, 300, 500, 700, 900])
     per_window = 0.55 + np.arange(5)  # mean of 0.1 to 1, of 1.1 to 2, ...
     np.testing.assert_allclose(curve.mean[:, 1], 3 * per_window)
-    # of 1, 2, 6 the 20th percentile lies 0.4 of the way from 1 to 2, the 80th 0.6 of that from 2 to 6
-    np.testing.assert_allclose(curve.band, np.outer(per_window, [1.4, 4.4]))
+    # of 1, 2, 3, 6 the 20th percentile lies 0.6 of the way from 1 to 2, the 80th 0.4 of that from 3 to 6
+    np.testing.assert_allclose(curve.band, np.outer(per_window, [1.6, 4.2]))
     assert plot.over_seeds == "mean over seeds in windows of 200 steps,\nband: 20th to 80th percentile over seeds"
     assert plot.y_label == "mean return, game score"
+
+
+def test_the_band_of_windows_of_few_seeds_is_their_range():
+    made = [_windowed(seed, 1.0 * seed) for seed in (1, 2, 3, 4)]
+    few, many = curves.make_curve(made[:3], None), curves.make_curve(made, None)
+    np.testing.assert_allclose(few.band, np.outer(0.55 + np.arange(5), [1.0, 3.0]))
+    assert [curves.make_plot(item, made[0]).over_seeds.partition("\n")[2] for item in ([few], [few, many])] == [
+        "band: lowest to highest seed",
+        "band: 20th to 80th percentile over seeds,\nof fewer than 4 seeds lowest to highest seed",
+    ]
+
+
+def test_a_single_seed_is_in_windows_as_those_beside_it_are():
+    curve = curves.make_curve([_windowed(1, 2.0)], None)
+    np.testing.assert_allclose(curve.mean, np.c_[100 + 200 * np.arange(5), 2 * (0.55 + np.arange(5))])
+    several = [_windowed(seed, 1.0) for seed in (1, 2)]
+    beside = curves.make_plot([curves.make_curve(several, None), curve], several[0])
+    (axes,) = curves.plot_curves(beside).axes
+    assert len(axes.lines) == 2
+    assert axes.lines[1].get_xdata().tolist() == [100, 300, 500, 700, 900]
+    assert beside.over_seeds == "mean over seeds in windows of 200 steps,\nband: lowest to highest seed"
+    assert _plot([_windowed(1, 1.0)]).over_seeds == "mean in windows of 200 steps"
 
 
 def test_only_whole_windows_that_all_seeds_have_count():
@@ -166,8 +193,6 @@ def test_without_two_whole_windows_the_curve_is_as_without_any():
     curve = curves.make_curve(made, None)
     assert (curve.window, len(curve.mean)) == (None, curves.MAX_POINTS)
     assert _plot(made).over_seeds == "mean over seeds, band: lowest to highest seed"
-    assert not len(curves.make_curve([_windowed(1, 1.0)], None).mean)  # one seed has no line over seeds
-    assert _plot([_windowed(1, 1.0)]).over_seeds == ""
 
 
 def _timed(seed, pace, **changes):

@@ -1,6 +1,7 @@
 """The page: complete, without links to what is not there, sound for screen readers; summary and CSV equal it."""
 
 import csv
+import dataclasses
 import html
 import html.parser
 import json
@@ -16,9 +17,10 @@ from repro.evidence.groups import group_records
 from repro.evidence.records import ROOT
 from repro.evidence.rows import make_rows
 from repro.evidence.sentences import sentences
-from repro.report import downloads, page, tables
+from repro.report import contents, downloads, page, tables
 from repro.report.contents import paper_link
 from tests.evidence.synthetic_records import make_record, random_records, write
+from tests.report.example_row import ROW
 from tests.report.example_video import write_example
 
 PRINTED = sum(len(published.load(paper).rows) for paper in published.papers())
@@ -178,6 +180,13 @@ def test_every_row_is_on_the_page(rows, outline):
     assert len(rows) == PRINTED + 1  # the agent of our own
 
 
+def test_a_narrow_screen_labels_a_number_as_the_header_of_its_column_does(text):
+    for table in re.findall(r'<table class="(?:rows|claims)">.*?</table>', text, re.DOTALL):
+        head, body = table.split("</thead>")
+        (asked,) = set(re.findall(">(Asked|Published)<", head))
+        assert set(re.findall('data-label="([^"]*)"', body)) - {"Ours", "Budget"} == {asked}
+
+
 def test_commands_stand_in_their_rows(outline):
     assert "make reproduce-impala EXPERIMENT=atari_shallow TASK=pong SCALE=desk SEEDS=3" in outline.commands
     assert "make reproduce-impala EXPERIMENT=atari_shallow TASK=beam_rider SCALE=paper SEEDS=1" in outline.commands
@@ -255,7 +264,20 @@ def test_a_unit_that_begins_with_a_number_does_not_run_into_the_value(text):
 def test_bar_counts_the_printed_numbers(outline):
     bars = [div["aria-label"] for div in outline.of("div") if div.get("class") == "bar"]
     assert len(bars) == 2 * len(published.papers())  # above all papers, and above its own rows
-    assert bars.count(f"Of {JUDGED} published numbers: {COUNTS}") == 2
+    assert bars.count(f"Of {JUDGED} printed numbers and sentences: {COUNTS}") == 2
+
+
+def test_counts_say_how_many_come_from_trained_agents_on_narrow_screens_too(tmp_path):
+    """Of the 3 that agree, 2 are of a study and 1 is of agents that learn."""
+    rows = [dataclasses.replace(ROW, finding="agrees", trained=i == 0, task=f"task {i}") for i in range(3)]
+    found = contents.Contents([], [*rows, dataclasses.replace(ROW, paper="acer")], {}, [], [], [])
+    text = page.write_report(tmp_path, tmp_path / "none", contents=found).read_text()
+    (overview,) = re.findall(r'<table class="papers">.*?</table>', text, re.DOTALL)
+    counts = "3 agrees <small>(1 trained)</small> of 3"
+    assert counts in overview
+    assert '<td class="n">3 <small>(1 trained)</small></td>' in overview
+    assert "<b>3</b> agrees <small>(1 trained)</small></li>" in text
+    assert "<b>0</b> reproduced</li>" in text
 
 
 def test_narrow_screens_have_the_colours_of_the_bars_explained(text):
