@@ -194,12 +194,14 @@ def main(argv: list[str]) -> None:
         failures |= run_on_cluster(there, at_once, CORES_PER_RUN.value, console)
     complete = [path for job in asked if job.recorded() for path in job.record_paths]
     stored = [records.StoredRecord(path, records.read_record(path)) for path in complete]
-    if stored:
-        folders = dict.fromkeys((results_dir(), records.COMMITTED))
-        others = [item for folder in folders for item in records.read_all(folder)[0]]
-        console.print(tables.terminal_table(rows.rows_for(stored, others=others), console.width))
-        _show_bands(stored, console)
     unfinished = [job for job in waiting if not job.recorded() and job not in failures]
+    committed: Sequence[StoredRecord] = ()
+    if stored or not unfinished:
+        committed, _ = records.read_all(_committed_dir())
+    if stored:
+        own = [] if _committed_dir() == results_dir() else records.read_all(results_dir())[0]
+        console.print(tables.terminal_table(rows.rows_for(stored, others=[*own, *committed]), console.width))
+        _show_bands(stored, committed, console)
     for job, reason in failures.items():
         console.print(f"{job.label} failed: {reason}", style="red", highlight=False, soft_wrap=True)
     if unfinished:
@@ -209,19 +211,23 @@ def main(argv: list[str]) -> None:
     if stored:
         console.print(f"Records: {results_dir()}", highlight=False, soft_wrap=True)
     if not unfinished:
-        _build_page(console)
+        _build_page(committed, console)
     sys.exit(1 if failures else 0)
 
 
-def _show_bands(stored: Sequence[StoredRecord], console: Console) -> None:
+def _committed_dir() -> Path:
+    """The folder of the committed records, by the name that the flags give it where they name it."""
+    from repro.evidence import records
+
+    return results_dir() if results_dir().resolve() == records.COMMITTED.resolve() else records.COMMITTED
+
+
+def _show_bands(stored: Sequence[StoredRecord], committed: Sequence[StoredRecord], console: Console) -> None:
     """Says of each run whether it is in the band of the committed runs, and how many have none."""
     from repro.evidence import judgements, outliers, records
 
-    same = results_dir().resolve() == records.COMMITTED.resolve()
-    folder = results_dir() if same else records.COMMITTED
-    committed, _ = records.read_all(folder)
     try:
-        explained = outliers.explained(committed, outliers.read(folder))
+        explained = outliers.explained(committed, outliers.read(_committed_dir()))
     except records.RecordError as error:
         console.print(f"No run was judged by a band: {error}", style="red", highlight=False, soft_wrap=True)
         return
@@ -235,14 +241,12 @@ def _show_bands(stored: Sequence[StoredRecord], console: Console) -> None:
         console.print(f"{unknown} of {len(judged)} records have no band: too few committed runs.", highlight=False)
 
 
-def _build_page(console: Console) -> None:
-    from repro.evidence import records
+def _build_page(committed: Sequence[StoredRecord], console: Console) -> None:
     from repro.report.contents import collect
     from repro.report.page import write_report
 
-    committed = results_dir().resolve() == records.COMMITTED.resolve()
-    out = Path("report") if committed else Path(RUNS_DIR.value) / "report"
-    contents = collect(results_dir(), players_dir=records.COMMITTED)
+    out = Path("report") if _committed_dir() == results_dir() else Path(RUNS_DIR.value) / "report"
+    contents = collect(results_dir(), committed=committed)
     page = write_report(out, results_dir(), contents=contents)
     console.print(f"Page: {page}", highlight=False, soft_wrap=True)
 

@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import hashlib
 import importlib.metadata
+import itertools
 import json
 import math
 import os
@@ -17,7 +18,7 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jsonschema
@@ -449,15 +450,12 @@ def _content_errors(record: Mapping[str, Any]) -> Iterator[str]:
     elif [name in record for name in BUDGET_FIELDS] != [name in record for name in rates]:
         yield f"it needs the rate of its budget, one of {' and '.join(rates)}"
     evaluation, curve = record["evaluation"], record["curve"]
-    if not all(_is_number(value) for value in evaluation["returns"]):
+    if not _are_numbers(evaluation["returns"]):
         yield "evaluation.returns: every return must be a number"
-    if not all(isinstance(point, list | tuple) and len(point) == 2 and all(map(_is_number, point)) for point in curve):
+    if not _are_rows(curve, 2):
         yield "curve: every point must be [budget used, mean return]"
     series = record.get("series", {"columns": [], "rows": []})
-    if not all(
-        isinstance(point, list | tuple) and len(point) == len(series["columns"]) and all(map(_is_number, point))
-        for point in series["rows"]
-    ):
+    if not _are_rows(series["rows"], len(series["columns"])):
         yield "series.rows: every row must hold a number for each column"
     if any(later[0] < earlier[0] for earlier, later in zip(curve, curve[1:])):
         yield "curve: the budget used must not decrease"
@@ -474,5 +472,13 @@ def _content_errors(record: Mapping[str, Any]) -> Iterator[str]:
         yield "config_sha256 is not that of config"
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _are_rows(values: Sequence[Any], columns: int) -> bool:
+    """Whether each value is a row of so many numbers."""
+    if not all(isinstance(row, list | tuple) and len(row) == columns for row in values):
+        return False
+    return _are_numbers(itertools.chain.from_iterable(values))
+
+
+def _are_numbers(values: Iterable[Any]) -> bool:
+    """Whether each value is an int or a float and none a bool; by their types, since records hold many numbers."""
+    return all(issubclass(kind, int | float) and kind is not bool for kind in set(map(type, values)))

@@ -7,7 +7,7 @@ from absl import flags
 
 from repro import cli
 from repro.evidence.published import PublishedError
-from repro.evidence.records import COMMITTED
+from repro.evidence.records import COMMITTED, read_all
 from repro.evidence.rows import row_key
 from repro.report import cards, curves, figures, page, tables
 from repro.report.contents import Contents, collect
@@ -33,7 +33,7 @@ def main(argv: list[str]) -> None:
         files += [picture[4] for picture in filter(None, pictures)]
         for folder in (out, *(pathlib.Path(file).parent for file in files)):
             folder.mkdir(parents=True, exist_ok=True)  # before work of many seconds, which would be lost without it
-        contents = collect(results_dir, players_dir=COMMITTED)
+        contents = collect(results_dir, committed=() if results_dir == COMMITTED else read_all(COMMITTED)[0])
         for picture in filter(None, pictures):
             _check_names(contents, *picture.groups()[:3])
         path = page.write_report(out, results_dir, contents=contents)

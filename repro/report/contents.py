@@ -7,7 +7,7 @@ import functools
 import json
 import pathlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import markdown_it
 from markupsafe import Markup
@@ -159,7 +159,7 @@ def collect(
     results_dir: pathlib.Path,
     published_dir: pathlib.Path = published.PUBLISHED_DIR,
     configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
-    players_dir: pathlib.Path | None = None,
+    committed: Iterable[StoredRecord] = (),
 ) -> Contents:
     """Reads the records below a directory.
 
@@ -167,16 +167,14 @@ def collect(
         results_dir: root of the record layout; may be absent.
         published_dir: published numbers.
         configs_dir: current configs.
-        players_dir: another such root; where `results_dir` has no random player of a game, claims are judged by the one
-            there, which has no row.
+        committed: further records; where `results_dir` has no random player of a game, claims are judged by the one
+            among them, which has no row.
 
     Raises:
         PublishedError: the published numbers cannot be read.
     """
     stored, errors = read_all(results_dir)
-    players: list[StoredRecord] = []
-    if players_dir is not None and players_dir != results_dir:
-        players = missing_players(stored, read_all(players_dir)[0])
+    players = missing_players(stored, committed)
     without_row = {comparisons.key_of(item.record) for item in players}
     groups = group_records([*stored, *players], configs_dir)
     rows = make_rows(groups, published_dir=published_dir, configs_dir=configs_dir)

@@ -38,6 +38,11 @@ def committed():
     return tuple(records.read_all(records.ROOT / "results")[0])
 
 
+def committed_here():
+    """The same, by their paths from the root."""
+    return [records.StoredRecord(item.path.relative_to(records.ROOT), item.record) for item in committed()]
+
+
 def known_outliers():
     return outliers.explained(committed(), outliers.read(records.ROOT / "results"))
 
@@ -229,7 +234,7 @@ def test_reproduce_says_whether_a_rerun_is_in_the_committed_band(monkeypatch, sc
     console = rich.console.Console(file=io.StringIO(), width=80)
     with flagsaver.flagsaver():
         flags.FLAGS(judgements.rerun_command(item.record).split()[2:])
-        reproduce._show_bands(again, console)
+        reproduce._show_bands(again, committed_here(), console)
     said = console.file.getvalue()
     assert said.startswith(f"runs/again/seed_3.json holds {score:g} game score")
     assert words in said
@@ -244,7 +249,8 @@ def test_reproduce_says_of_a_rerun_that_diverged_that_no_other_did(monkeypatch):
     console = rich.console.Console(file=io.StringIO(), width=80)
     with flagsaver.flagsaver():
         flags.FLAGS(judgements.rerun_command(item.record).split()[2:])
-        reproduce._show_bands([records.StoredRecord(pathlib.Path("runs/again/seed_9.json"), diverged)], console)
+        stored = [records.StoredRecord(pathlib.Path("runs/again/seed_9.json"), diverged)]
+        reproduce._show_bands(stored, committed_here(), console)
     said = console.file.getvalue()
     assert (
         "seed_9.json is of a run that diverged (update 7 gave loss=nan), as none of the 5 others of its group" in said

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from repro.evidence import published, staleness
+from repro.evidence.records import read_all
 from repro.report import cards, contents, figures
 from tests.evidence.synthetic_records import make_record, random_records, write
 from tests.report.example_row import ROW as EXAMPLE
@@ -73,7 +74,8 @@ def test_random_players_of_another_folder_judge_claims_and_have_no_rows(tmp_path
     (claim, *_) = contents.collect(tmp_path / "again", tmp_path / "published").rows
     assert claim.value is None
     assert "no record of a random player on pong" in claim.note
-    found = contents.collect(tmp_path / "again", tmp_path / "published", players_dir=tmp_path / "results")
+    committed = read_all(tmp_path / "results")[0]
+    found = contents.collect(tmp_path / "again", tmp_path / "published", committed=committed)
     (claim, *own) = found.rows
     assert claim.value == 1.0
     assert [(row.task, row.agent) for row in own] == [("pong", "impala_shallow"), ("pong", "other")]
