@@ -199,8 +199,8 @@ def main(argv: list[str]) -> None:
     if stored or not unfinished:
         committed, _ = records.read_all(_committed_dir())
     if stored:
-        own = [] if _committed_dir() == results_dir() else records.read_all(results_dir())[0]
-        console.print(tables.terminal_table(rows.rows_for(stored, others=[*own, *committed]), console.width))
+        others = [] if _committed_dir() == results_dir() else records.read_all(results_dir())[0]
+        console.print(tables.terminal_table(rows.rows_for(stored, others=[*others, *committed]), console.width))
         _show_bands(stored, committed, console)
     for job, reason in failures.items():
         console.print(f"{job.label} failed: {reason}", style="red", highlight=False, soft_wrap=True)
