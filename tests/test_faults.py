@@ -173,7 +173,7 @@ def test_an_evaluator_that_is_killed_is_replaced_and_its_file_goes_on_with_the_r
     assert found[: len(before)] == before
     updates = [row["updates"] for row in found]
     assert updates == sorted(set(updates))
-    assert [row["num_env_steps"] for row in found] == [320 * number for number in updates]
+    assert [row["num_env_steps"] for row in found] == [160 * number for number in updates]
     assert {row["episodes"] for row in before} == {4.0}
 
 

@@ -73,7 +73,7 @@ def catch_what_is_seen_once(folder, core_units: int, steps: int) -> float:
     config.num_env_steps = steps
     config.network.update({"core_units": core_units, "units": (32,)})
     config.loss.update({"discount": 0.9, "entropy_cost": 0.005})
-    config.learner.learning_rate = 0.01
+    config.learner.update({"batch_size": 16, "learning_rate": 0.01})
     config.runtime.schedule = "lockstep"
     trainer = find_experiment(config).build_trainer(1, RunDirectory(folder, config.to_dict(), 1), print)
     *_, last = trainer
