@@ -319,12 +319,12 @@ def test_an_impossible_value_is_one_sentence_and_exit_code_2(tmp_path, arguments
 
 
 def test_a_run_that_training_evaluates_says_at_its_end_what_counts(tmp_path):
-    fields = ["--config.env.task=CartPole-v1", "--config.num_env_steps=400"]
+    fields = ["--config.env.task=CartPole-v1", "--config.num_env_steps=480"]
     config = "--config=paper_configs/acer/gymnasium.py:smoke"
     done = run_command(tmp_path, "repro.train", config, *fields, f"--run_dir={tmp_path / 'x'}")
     assert done.returncode == 0, done.stderr
     evaluation = json.loads((tmp_path / "x/complete.json").read_text())["evaluation"]
-    said = f"the mean of {evaluation['episodes']} episodes that ended in the last 400 steps of training"
+    said = f"the mean of {evaluation['episodes']} episodes that ended in the last 480 steps of training"
     assert re.search(rf"episodes\. Its score is [\d.]+, {said}", done.stderr)
 
 

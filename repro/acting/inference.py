@@ -112,7 +112,7 @@ class DynamicBatching:
 
     @property
     def seed(self) -> int:
-        """Of the sampling, as it is now."""
+        """Seed of the sampling, as it is now."""
         return int(self._seed[0])
 
     def reseed(self, seed: int) -> None:

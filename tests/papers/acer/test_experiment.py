@@ -130,7 +130,7 @@ def test_without_a_sweep_the_values_of_the_configuration_are_learned_with(tmp_pa
     config = gymnasium.get_config("smoke")
     config.agent, config.env.task, config.runtime.compile = "acer_continuous", "Pendulum-v1", "graph"
     own = config.variants.acer_continuous
-    assert (own.learner.learning_rate, own.loss.delta) == (3e-4, 1.0)
+    assert (own.learner.learning_rate, own.loss.delta) == (1e-3, 1.0)
     own.learner.learning_rate, own.loss.delta = 5e-3, 0.25
     training = find_experiment(config).build_trainer(3, Folder(tmp_path), print)
     training.close()
