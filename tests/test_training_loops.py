@@ -29,11 +29,11 @@ IMPALA = "paper_configs/impala/gymnasium.py:smoke"
 CTRACE, REFER = "paper_configs/ctrace/gymnasium.py:smoke", "paper_configs/refer/gymnasium.py:smoke"
 GRAPH = "--config.runtime.compile=graph"
 LOOPS = {
-    "impala": (IMPALA,),
+    "impala": (IMPALA, "--config.learner.batch_size=16"),
     "impala_processes": (IMPALA, "--config.runtime.schedule=processes", f"--config.env.task={TASK}"),
     "acer": ("paper_configs/acer/gymnasium.py:smoke", GRAPH, "--config.replay.frames=4000"),
     "stac": ("paper_configs/stac/gymnasium.py:smoke", GRAPH, "--config.agent=stacx"),
-    "dqn": (CTRACE, GRAPH, "--config.replay.first_frames=100"),
+    "dqn": (CTRACE, GRAPH, "--config.replay.first_frames=96"),
     "r2d2": (CTRACE, "--config.agent=r2d2_ctrace", "--config.variants.r2d2_ctrace.replay.first_frames=200"),
     "vracer": (REFER, GRAPH, "--config.memory.start_steps=300"),
     "ppo": ("paper_configs/refer/figure_4_vracer.py:smoke", GRAPH, "--config.agent=ppo"),
@@ -152,7 +152,7 @@ def test_a_full_disk_a_broken_checkpoint_and_other_threads_at_a_resume(tmp_path)
 
 
 def test_a_run_that_diverges_ends_with_a_sentence_and_saves_nothing_after_it(tmp_path):
-    """DQN plays 100 steps first, 4 for each of 25 updates; the sentence counts gradient steps.
+    """DQN plays 96 steps first, 16 for each of 6 updates; the sentence counts gradient steps.
 
     It is at its end: the same command does not try again, as long as a try may go well.
     """
@@ -166,7 +166,7 @@ def test_a_run_that_diverges_ends_with_a_sentence_and_saves_nothing_after_it(tmp
     sentence = said.splitlines()[-1]
     update = re.search(r"pdate (\d+) gave .*(nan|inf)", sentence)
     assert update is not None, sentence
-    assert saved_updates(tmp_path) == 25 + int(update[1]) - 1
+    assert saved_updates(tmp_path) == 6 + int(update[1]) - 1
     assert f"The last good checkpoint is in {tmp_path / 'run/checkpoints'}." in sentence
     complete = json.loads((tmp_path / "run/complete.json").read_text())
     assert complete["gradient_steps"] == int(update[1]) - 1
