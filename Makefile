@@ -129,6 +129,7 @@ kill-test: setup  ## 50 kills of a short training, each resumed
 	$(BIN)/python -m tests.kill_and_resume --kills=50
 
 soak: setup  ## trainings for SECONDS=43200 altogether, which must not grow; SOAK=impala_async,dqn for some of them
+	@case "$(SECONDS)" in *[!0-9]*) echo "make soak: SECONDS=$(SECONDS) is no number of seconds." >&2; exit 2;; esac
 	$(BIN)/python -m tests.soak --seconds=$(SECONDS) $(if $(SOAK),--what=$(SOAK))
 
 docs: setup  ## the documentation site, in site/

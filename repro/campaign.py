@@ -203,8 +203,9 @@ def _plan_runs(chosen: Sequence[tuple[Run, Block]], cluster: Cluster | None, con
     def make(run: Run) -> RecordedJob:
         if cluster:
             check_is_everywhere(run.paper, run.experiment)
-        results_dir = RESULTS_DIR.value or default_results_dir(run.scale)
-        job = make_job(run, Path(results_dir), Path(RUNS_DIR.value))
+        runs_dir = Path(RUNS_DIR.value)
+        results_dir = Path(RESULTS_DIR.value or default_results_dir(run.scale, runs_dir))
+        job = make_job(run, results_dir, runs_dir)
         return ClusterJob(job, run, cluster, lambda line: _say(console, line)) if cluster else job
 
     return [Planned(run, make(run), block) for run, block in chosen]

@@ -207,7 +207,12 @@ def main(argv: list[str]) -> None:
     except (published.PublishedError, RecordError) as error:
         cli.fail(error, code=1)
     if values.experiment and not result.rows and not result.faults:
-        cli.fail(f"no published number and no record belongs to an experiment {values.experiment!r}.")
+        papers = [values.paper] if values.paper else published.papers()
+        known = sorted({printed.experiment or "" for paper in papers for printed in published.load(paper).rows})
+        cli.fail(
+            f"no published number and no record belongs to an experiment {values.experiment!r}"
+            f"{cli.nearest(values.experiment, known)}"
+        )
     show(result, rich.console.Console(highlight=False))
     cli.write_json(values.json, as_json(result))
     if not result.passed:

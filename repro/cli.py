@@ -241,7 +241,7 @@ def _check_settings(config: ml_collections.ConfigDict, settings: Mapping[str, st
     fields = flatten(config)
     agent = settings.get("agent", config.agent)
     if agent not in agents(config):
-        fail(f"agent={agent!r}{nearest(agent, agents(config))} (there is {', '.join(agents(config))})")
+        fail(f"agent={agent!r}{nearest(agent, agents(config))} (known: {', '.join(agents(config))})")
     own = flatten(config.get("variants", {}).get(agent, {}))
     for name, text in settings.items():
         if name in own:

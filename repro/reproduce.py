@@ -62,7 +62,9 @@ SPREAD = flags.DEFINE_enum(
     "has some that can be processes, else runs.",
 )
 CORES_PER_RUN = flags.DEFINE_integer("cores_per_run", 1, "Cores of a machine that a run has, with --spread=runs.", 1)
-RESULTS_DIR = flags.DEFINE_string("results_dir", None, "Records; results/, and runs/records/ at smoke scale.")
+RESULTS_DIR = flags.DEFINE_string(
+    "results_dir", None, "Records; results/, and at smoke scale records/ in --runs_dir, if not given."
+)
 RUNS_DIR = flags.DEFINE_string("runs_dir", "runs", "Folder of checkpoints and logs.")
 
 
@@ -136,7 +138,7 @@ def _expand(names: list[str], known: list[str]) -> Iterator[str]:
 
 def results_dir() -> Path:
     """Root of the records."""
-    return Path(RESULTS_DIR.value or jobs.default_results_dir(SCALE.value))
+    return Path(RESULTS_DIR.value or jobs.default_results_dir(SCALE.value, Path(RUNS_DIR.value)))
 
 
 def _check_writable(folder: Path) -> None:
@@ -205,7 +207,8 @@ def main(argv: list[str]) -> None:
     for job, reason in failures.items():
         console.print(f"{job.label} failed: {reason}", style="red", highlight=False, soft_wrap=True)
     if unfinished:
-        console.print(f"{len(unfinished)} of {len(asked)} runs are not finished; the same command resumes them.")
+        left = "The run is" if len(asked) == 1 else f"{len(unfinished)} of {len(asked)} runs are"
+        console.print(f"{left} not finished; the same command resumes {'it' if len(asked) == 1 else 'them'}.")
     elif waiting:
         console.print(f"Took {time.monotonic() - began:.0f} s.")
     if stored:

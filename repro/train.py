@@ -60,6 +60,7 @@ def main(argv: list[str]) -> None:
     try:
         trainer, progress = _open_run(run, config, seed)
     except (RunDirectoryError, CheckpointError, ValueError) as error:
+        run.remove_new()
         cli.fail(error)
     except LearnerLostError as error:
         cli.fail(f"{str(error).rstrip('.')}. {_describe_checkpoint(run_dir)}", code=1)

@@ -316,6 +316,7 @@ def test_an_impossible_value_is_one_sentence_and_exit_code_2(tmp_path, arguments
     *before, last = done.stderr.splitlines()
     assert sentence in last
     assert [line.startswith("Training impala_shallow on ") for line in before] in ([], [True])
+    assert not (tmp_path / "x").exists()
 
 
 def test_a_run_that_training_evaluates_says_at_its_end_what_counts(tmp_path):
@@ -659,6 +660,6 @@ def test_reproduce_stops_and_its_run_is_saved(tmp_path, number):
     process.send_signal(number)
     stdout, _ = process.communicate(timeout=60)
     assert process.returncode == 0
-    assert "1 of 1 runs are not finished; the same command resumes them." in stdout
+    assert "The run is not finished; the same command resumes it." in stdout
     newest = max((run_dir / "checkpoints").glob("checkpoint_*"))
     assert int(newest.name.removeprefix("checkpoint_")) >= read_progress(run_dir / "progress.csv")[-1]["updates"]

@@ -71,3 +71,8 @@ def test_another_program_has_pytorch_where_it_needs_it_and_flags():
     assert "--requirement requirements-peers.lock" in done.stdout
     assert "-m repro.benchmarks.peers --peer=cleanrl --source=x --json=" in done.stdout
     assert "requirements-peers.lock" not in make("benchmark-peer", "PEER=smarties", "SOURCE=x").stdout
+
+
+def test_seconds_of_a_soak_are_a_number():
+    done = subprocess.run(["make", "soak", "SECONDS=x"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "make soak: SECONDS=x is no number of seconds.")

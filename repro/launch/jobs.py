@@ -27,13 +27,14 @@ from repro.launch.study_job import StudyJob
 from repro.launch.training_job import TrainingJob
 
 CONFIGS = Path("paper_configs")
-SMOKE_RECORDS = Path("runs/records")
-"""Records of smoke scale prove the path and stay out of version control."""
 
 
-def default_results_dir(scale: str) -> Path:
-    """Returns where the records of a scale lie where nothing else is said."""
-    return SMOKE_RECORDS if scale == "smoke" else COMMITTED
+def default_results_dir(scale: str, runs_dir: Path) -> Path:
+    """Returns where the records of a scale lie where nothing else is said.
+
+    Those of smoke scale prove the path: they stay beside their runs and out of version control.
+    """
+    return runs_dir / "records" if scale == "smoke" else COMMITTED
 
 
 def experiments(paper: str) -> list[str]:
@@ -158,8 +159,7 @@ def check_agents(config: ml_collections.ConfigDict, names: Sequence[str]) -> Non
     for name in names:
         if name not in (*known, random_player.AGENT):
             raise ValueError(
-                f"no agent {name!r} in {config.experiment}{cli.nearest(name, list(known))} "
-                f"(there is {', '.join(known)})"
+                f"no agent {name!r} in {config.experiment}{cli.nearest(name, list(known))} (known: {', '.join(known)})"
             )
 
 

@@ -77,6 +77,7 @@ class RunDirectory:
         self.tensorboard = path / "tensorboard"
         self.actors = path / "actors"
         self.complete_json = path / COMPLETE
+        self._is_new = not path.exists()
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = _lock(path / ".lock")
@@ -102,6 +103,11 @@ class RunDirectory:
             RunDirectoryError: the disk is full or not writable.
         """
         write_json(self.complete_json, totals)
+
+    def remove_new(self) -> None:
+        """Removes the folder of a run that cannot begin, if it was made for it and nothing was saved."""
+        if self._is_new and not has_saved(self.path):
+            shutil.rmtree(self.path, ignore_errors=True)
 
     def release(self) -> None:
         """Gives up the lock before the process ends."""

@@ -11,6 +11,7 @@ import pytest
 import paper_configs.impala
 from paper_configs.impala import gymnasium
 from repro.evidence.commands import Run
+from repro.evidence.records import COMMITTED
 from repro.launch import jobs
 from repro.launch.recorded_job import Stopped
 
@@ -88,3 +89,8 @@ def test_the_name_of_a_file_is_that_of_its_experiment_or_its_path():
 def test_every_experiment_has_the_name_of_its_file(paper):
     for experiment in jobs.experiments(paper):
         assert jobs.load_config(paper, experiment, "smoke").experiment == experiment
+
+
+def test_smoke_records_lie_beside_their_runs_and_others_in_the_committed_folder(tmp_path):
+    assert jobs.default_results_dir("smoke", tmp_path) == tmp_path / "records"
+    assert jobs.default_results_dir("desk", tmp_path) == COMMITTED

@@ -241,7 +241,7 @@ def test_check_without_records_says_so(tmp_path, run):
     [
         (("repro.check", "--results_dir=absent"), "there is no directory 'absent'"),
         (("repro.check", "--paper=impla"), "did you mean 'impala'? (there are acer, "),
-        (("repro.check", "--experiment=atari_shalow"), "'atari_shalow'"),
+        (("repro.check", "--experiment=atari_shalow"), "'atari_shalow'; did you mean 'atari_shallow'?"),
         (("repro.check", "--jsn=out.json"), "Unknown command line flag 'jsn'"),
         (("repro.check", "--json=/proc/none/out.json"), "--json=/proc/none/out.json: there is no such folder"),
         (("repro.report", "--results_dir=absent"), "there is no directory 'absent'"),

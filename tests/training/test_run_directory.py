@@ -183,3 +183,14 @@ def test_a_broken_checkpoint_names_its_file(tmp_path):
         assert find_damage(tmp_path) == "manifest.json was changed or cut short"
     (tmp_path / "manifest.json").unlink()
     assert find_damage(tmp_path) == "manifest.json cannot be read (No such file or directory)"
+
+
+def test_the_folder_of_a_run_that_cannot_begin_goes_unless_it_was_there_before(tmp_path):
+    new = RunDirectory(tmp_path / "new", {}, seed=1)
+    new.remove_new()
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "notes.txt").touch()
+    old = RunDirectory(tmp_path / "old", {}, seed=1)
+    old.remove_new()
+    assert (tmp_path / "old" / "notes.txt").exists()

@@ -552,7 +552,7 @@ def test_an_interrupted_study_says_so_and_starts_again(tmp_path):
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     stdout, stderr = process.communicate(timeout=60)
     assert "Traceback" not in stdout + stderr
-    assert "1 of 1 runs are not finished; the same command resumes them." in stdout
+    assert "The run is not finished; the same command resumes it." in stdout
     assert not list(tmp_path.rglob("*.json"))
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
