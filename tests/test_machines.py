@@ -10,11 +10,15 @@ from tests.support.network import machines, refusal
 REFUSAL = refusal()
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
 @pytest.mark.parametrize(
     ("name", "last"),
-    [("actors", "SIGTERM"), ("evaluator", "SIGTERM"), ("learners", "SIGTERM, to both"), ("replay", "SIGTERM, to both")],
+    [
+        ("actors", "SIGTERM"),
+        pytest.param("evaluator", "SIGTERM", marks=pytest.mark.slow),
+        pytest.param("learners", "SIGTERM, to both", marks=pytest.mark.slow),
+        pytest.param("replay", "SIGTERM, to both", marks=pytest.mark.slow),
+    ],
 )
 def test_a_run_on_three_machines_survives(name, last):
     with machines(3) as made:

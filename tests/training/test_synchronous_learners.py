@@ -25,7 +25,6 @@ def results(tmp_path_factory):
         return learn_together(made, folder)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("agent", two_learners.AGENTS)
 def test_weights_are_those_of_one_learner_with_the_whole_batch(results, agent):
     chief, other = results
@@ -37,7 +36,6 @@ def test_weights_are_those_of_one_learner_with_the_whole_batch(results, agent):
     assert min(chief[f"one_{agent}_gradient_norm"]) > two_learners.CLIP  # the clip acts
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("agent", two_learners.AGENTS)
 def test_scalars_are_of_the_whole_batch_on_all_learners(results, agent):
     chief, other = results
@@ -46,7 +44,6 @@ def test_scalars_are_of_the_whole_batch_on_all_learners(results, agent):
         np.testing.assert_allclose(chief[f"{agent}_{name}"], chief[f"one_{agent}_{name}"], rtol=1e-5)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("agent", two_learners.AGENTS)
 def test_counters_are_the_chiefs(results, agent):
     assert [found[f"{agent}_updates"] for found in results] == [two_learners.UPDATES] * 2
