@@ -19,14 +19,17 @@ import matplotlib
 import ml_collections
 import numpy as np
 from matplotlib.figure import Figure
+from PIL import Image
 
 from repro.processes import end_with_parent
 
 if TYPE_CHECKING:
     from repro.training.experiment import FindExperiment
 
-DPI = 75
+DPI = 100
 """Resolution of the PNG files."""
+PNG_COLOURS = 256
+"""A palette makes a PNG file a third as large."""
 POLL_SECONDS = 0.2
 """Longest time between two calls of `advance`."""
 
@@ -72,11 +75,15 @@ class Study(NamedTuple):
         if self.figure is None:
             return
         folder.mkdir(parents=True, exist_ok=True)
-        self.figure.savefig(folder / "figure.png", dpi=DPI, metadata={"Software": None})
+        pixels = io.BytesIO()
+        self.figure.savefig(pixels, format="png", dpi=DPI)
+        image = Image.open(pixels).convert("RGB")
+        few = image.quantize(PNG_COLOURS, kmeans=2, dither=Image.Dither.NONE)  # without kmeans pale colours turn grey
+        few.save(folder / "figure.png", optimize=True)
         buffer = io.StringIO()
         with matplotlib.rc_context({"svg.hashsalt": "repro", "svg.fonttype": "none"}):
             self.figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-        short = re.sub(r"(\d\.\d\d)\d+", r"\1", buffer.getvalue())  # hundredths of a point
+        short = re.sub(r"(\d\.\d\d)\d+(?=[^<>]*>)", r"\1", buffer.getvalue())  # hundredths of a point, not in texts
         short = re.sub(r' id="[A-Za-z0-9.]+_\d+"|<!--[^>]*-->', "", short)  # names that nothing refers to
         (folder / "figure.svg").write_text(re.sub(r"\n\s*", "\n", short))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import time
 import numpy as np
 import psutil
 import pytest
+from matplotlib.figure import Figure
+from PIL import Image
 
 from repro.training import study
 from tests.launch.fake_cluster import has_ended
@@ -73,3 +76,18 @@ def test_a_study_without_a_figure_saves_none(tmp_path):
     answer = study.StudyResult("nats", np.zeros(3), "none")
     study.Study({"kl": answer}, steps=0).save_figure(tmp_path / "folder")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_figure_is_short_the_same_bytes_again_and_keeps_its_texts(tmp_path):
+    figure = Figure(figsize=(2, 1))
+    figure.text(0.123456, 0.5, "from 0.00125 on")
+    figure.subplots().plot([0.0, 1.0], [0.0, 1 / 3])
+    for name in ("once", "again"):
+        study.Study({}, steps=0, figure=figure).save_figure(tmp_path / name)
+    for name in ("figure.png", "figure.svg"):
+        assert (tmp_path / "once" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+    svg = (tmp_path / "once/figure.svg").read_text()
+    assert "from 0.00125 on" in svg
+    assert not re.search(r'="[^"]*\d\.\d{3}', svg)  # coordinates in hundredths of a point
+    image = Image.open(tmp_path / "once/figure.png")
+    assert (image.mode, image.size) == ("P", (2 * study.DPI, study.DPI))

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import matplotlib
 import ml_collections
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 
 COLOURS = ("Blues_r", "Greens_r", "Reds_r", "Purples_r")
 """One colour map a family, dark to light: n = 1 to its last, alpha = 1 to 0."""
-NAMES = ("uncorrected, n = {n} (dark to light)", "importance weighted, n = 1 to {i}", "alpha-Retrace, alpha = 1 to 0")
+MARKERS = ("o", "s", "^", "D")
+LINES = ("--", ":", "-")
+"""Marker and line style of each family, which tell it from the others without colours."""
+NAMES = ("uncorrected, n = {n}", "importance weighted, n = 1 to {i}", "alpha-Retrace, alpha = 1 to 0")
 TREE_BACKUP = "alpha-TreeBackup, alpha = 1 to 0"
 CONTRACTION, BIAS, VARIANCE = 2, 3, 4
 """Columns of the rows (family, parameter, contraction rate, bias, variance)."""
@@ -26,19 +30,24 @@ SIZES = (3.0, 4.5, 6.5)
 """Diameters in points, smallest to largest third of the points by the quantity that is on neither axis."""
 DENSE = 15
 """Where several problems share a figure, of n-step returns with more steps only every fifth is plotted."""
-CAPTION = "problem 0; size of a point: smallest, middle or largest third of the points by what is on neither axis"
+CAPTION = """\
+problem 0, no error bars: contraction rate and bias are exact, variance is one estimate from {trajectories} trajectories
+shade of a point: dark to light as listed below; n = 1 is one method, uncorrected (hidden) and importance weighted
+size of a point: smallest, middle or largest third of the points by what is on neither axis
+axes of variance: one range, {scale}"""
+LINEAR = "linear"
+LOGARITHMIC = "logarithmic from {start:g} on; linear below, where only variances of 0 lie"
+BANDS = "line: mean of {repetitions} repetitions\nband: one standard error\nto each side (bootstrap)"
 
 WIDE = 30.0
-"""Variances that differ by more than this factor get a logarithmic axis.
-
-It is linear up to the power of ten above the smallest positive one.
-"""
+"""A figure whose positive variances differ by more than this factor has logarithmic axes of variance, all of them."""
 
 
 def plot_tradeoffs(config: ml_collections.ConfigDict, points: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
     """Contraction, bias and variance against each other, one row of three panels for a problem.
 
-    Several problems are columns instead, a panel pair below each other.
+    Several problems are columns instead, a panel pair below each other. All axes of variance have one scale and range,
+    and so have those of the contraction rate; the range of biases is that of the problem.
 
     Args:
         config: of the study.
@@ -46,18 +55,29 @@ def plot_tradeoffs(config: ml_collections.ConfigDict, points: Mapping[str, Seque
     """
     several = len(points) > 1
     columns, rows = (len(points), len(PANELS)) if several else (len(PANELS), 1)
-    figure = Figure(figsize=(2.15 * columns, 2.2 * rows + 0.5) if several else (10.5, 3.7), layout="constrained")
-    grid = figure.subplots(rows, columns, squeeze=False)
-    pairings = {letter: f"({letter}) target {pi},\nbehaviour {mu}" for letter, pi, mu in config.problem.pairings}
-    for i, (letter, data) in enumerate(points.items()):
+    figure = Figure(figsize=(1.85 * columns, 2.1 * rows + 0.8) if several else (10.5, 4.0), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False, sharex="row" if several else "none")
+    titles = {
+        letter: f"({letter}) target {pi},\nbehaviour {mu}".replace("dirichlet", "Dirichlet")
+        for letter, pi, mu in config.problem.pairings
+    }
+    data = {letter: _thin(np.array(found)) if several else np.array(found) for letter, found in points.items()}
+    start = _first_decade(np.concatenate([*data.values()])[:, VARIANCE])
+    for i, letter in enumerate(data):
         panels = grid[:, i] if several else grid[0]
-        for axes, panel in zip(panels, PANELS):
-            _plot_panel(axes, _thin(np.array(data)) if several else np.array(data), *panel)
+        for row, (axes, panel) in enumerate(zip(panels, PANELS)):
+            if i > 0 and panel[1] == VARIANCE:
+                axes.sharey(grid[row, 0])
+            _plot_panel(axes, data[letter], *panel)
+            axes.set_xlabel(AXES[panel[0]], fontsize=8)
             if not several or i == 0:
                 axes.set_ylabel(AXES[panel[1]], fontsize=8)
-            axes.set_xlabel(AXES[panel[0]], fontsize=8)
+            if start is not None and panel[0] == VARIANCE:
+                _make_logarithmic(axes.xaxis, axes.set_xscale, start)
+            if start is not None and panel[1] == VARIANCE:
+                _make_logarithmic(axes.yaxis, axes.set_yscale, start)
         if several:
-            panels[0].set_title(pairings[letter], fontsize=8)
+            panels[0].set_title(titles[letter], fontsize=8)
     steps = f"1 to {config.methods.uncorrected_n}"
     if several and config.methods.uncorrected_n > DENSE:
         steps = f"1 to {DENSE}, {DENSE + 5}, {DENSE + 10}, .. {config.methods.uncorrected_n}"
@@ -66,55 +86,76 @@ def plot_tradeoffs(config: ml_collections.ConfigDict, points: Mapping[str, Seque
     handles = [_handle(family, name) for family, name in enumerate(names)]
     handles.append(Line2D([], [], marker="o", ls="", mfc="none", mec="red", ms=9, label="Retrace"))
     legend = figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8, frameon=False)
-    legend.set_title(CAPTION, FontProperties(size=8))
+    scale = LINEAR if start is None else LOGARITHMIC.format(start=start)
+    caption = CAPTION.format(trajectories=config.variance.trajectories, scale=scale)
+    legend.set_title(caption, FontProperties(size=8))
     return figure
 
 
-def plot_learning(panels: Sequence[Mapping[str, Any]]) -> Figure:
+def plot_learning(panels: Sequence[Mapping[str, Any]], repetitions: int) -> Figure:
     """Error against experience, mean and standard error over repetitions, one panel for each setting.
 
     Args:
         panels: each with `title`, `x_label`, `y_label`, `x` [K], `labels`, `families` (numbers into `COLOURS`),
             and `mean` and `error`, both [K, M].
+        repetitions: whose mean it is.
     """
-    figure = Figure(figsize=(11, 4.6), layout="constrained")
-    for axes, panel in zip(figure.subplots(1, len(panels)), panels):
+    figure = Figure(figsize=(4.4 * len(panels) + 2.2, 4.6), layout="constrained")
+    for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels):
         families = panel["families"]
         for i, (label, family) in enumerate(zip(panel["labels"], families)):
             place, count = i - families.index(family), families.count(family)
             colour = matplotlib.colormaps[COLOURS[family]](0.1 + 0.55 * place / max(count - 1, 1))
             mean, error = panel["mean"][:, i], panel["error"][:, i]
-            axes.plot(panel["x"], mean, color=colour, lw=1.2, label=label)
+            axes.plot(panel["x"], mean, color=colour, lw=1.2, ls=LINES[family], label=label)
             axes.fill_between(panel["x"], mean - error, mean + error, color=colour, alpha=0.25, lw=0)
         axes.set_xscale("log")
         axes.set(title=panel["title"], xlabel=panel["x_label"], ylabel=panel["y_label"], ylim=(0, None))
         _quiet(axes)
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right center", fontsize=8, frameon=False)
+    legend = figure.legend(handles, labels, loc="outside right center", fontsize=8, frameon=False, handlelength=2.8)
+    legend.set_title(BANDS.format(repetitions=repetitions), FontProperties(size=8))
     return figure
 
 
 def _plot_panel(axes: Axes, data: np.ndarray, x: int, y: int, size: int) -> None:
     third = np.argsort(np.argsort(data[:, size], kind="stable"), kind="stable") * len(SIZES) // len(data)
-    colours = np.empty((len(data), 4))
     for family in np.unique(data[:, 0]).astype(int):
-        rows = data[:, 0] == family
-        parameter = data[rows, 1] if family >= 2 else -data[rows, 1]  # dark where large
-        shade = (parameter.max() - parameter) / max(np.ptp(parameter), 1.0)
-        colours[rows] = matplotlib.colormaps[COLOURS[family]](0.05 + 0.65 * shade)
-    for i, diameter in enumerate(SIZES):
-        rows = third == i
-        axes.scatter(
-            data[rows, x], data[rows, y], s=diameter**2, c=colours[rows], lw=0, clip_on=False, zorder=3 - i / 9
-        )
+        of_family = data[:, 0] == family
+        parameter = data[:, 1] if family >= 2 else -data[:, 1]  # dark where large
+        largest = parameter[of_family].max()
+        shade = (largest - parameter) / max(np.ptp(parameter[of_family]), 1.0)
+        for i, diameter in enumerate(SIZES):
+            rows = of_family & (third == i)
+            if not rows.any():
+                continue
+            colours = matplotlib.colormaps[COLOURS[family]](0.05 + 0.65 * shade[rows])
+            axes.scatter(
+                data[rows, x],
+                data[rows, y],
+                s=diameter**2,
+                c=colours,
+                marker=MARKERS[family],
+                lw=0,
+                clip_on=False,
+                zorder=3 - i / 9,
+            )
     retrace = data[(data[:, 0] == 2) & (data[:, 1] == 1)][0]
     axes.plot(retrace[x], retrace[y], "o", mfc="none", mec="red", ms=9, mew=1, clip_on=False, zorder=4)
-    if VARIANCE in (x, y):
-        positive = data[data[:, VARIANCE] > 0, VARIANCE]
-        if positive.max() > WIDE * positive.min():
-            scale = axes.set_xscale if x == VARIANCE else axes.set_yscale
-            scale("symlog", linthresh=10 ** np.ceil(np.log10(positive.min())))
     _quiet(axes)
+
+
+def _first_decade(variances: np.ndarray) -> float | None:
+    """The power of ten at or below the smallest positive variance; None where they are to have linear axes."""
+    positive = variances[variances > 0]
+    return float(10 ** np.floor(np.log10(positive.min()))) if positive.max() > WIDE * positive.min() else None
+
+
+def _make_logarithmic(axis: Axis, set_scale: Callable[..., None], start: float) -> None:
+    set_scale("symlog", linthresh=start, linscale=0.5)
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
+    if axis.get_label_text():
+        axis.set_label_text(f"{axis.get_label_text()} (log scale)")
 
 
 def _thin(data: np.ndarray) -> np.ndarray:
@@ -122,7 +163,8 @@ def _thin(data: np.ndarray) -> np.ndarray:
 
 
 def _handle(family: int, name: str) -> Line2D:
-    return Line2D([], [], marker="o", ls="", color=matplotlib.colormaps[COLOURS[family]](0.25), ms=6, label=name)
+    colour = matplotlib.colormaps[COLOURS[family]](0.25)
+    return Line2D([], [], marker=MARKERS[family], ls="", color=colour, ms=6, label=name)
 
 
 def _quiet(axes: Axes) -> None:

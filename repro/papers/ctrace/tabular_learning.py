@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import ml_collections
 import numpy as np
+from matplotlib.figure import Figure
 
 from repro.papers.ctrace import figures
 from repro.tabular import mdps, operators
@@ -19,8 +20,11 @@ if TYPE_CHECKING:
 
 EVALUATION, CONTROL = "evaluation", "control"
 TRAJECTORIES = ("episode", "round")
-ERROR = "distance of Q from that of the optimal policy"
-REGRET = "loss of value, uniform first state"
+PANELS = {
+    "evaluation_early": ("Evaluation", "environment steps", "L2 distance of Q from that of the optimal policy"),
+    "control_early": ("Control", "policy improvements", "loss of value, uniform first state"),
+}
+"""Title, x and y of each panel of the figure, by the answer whose record holds its numbers."""
 ALPHA_DIGITS = 6
 """Decimals of a difference of alphas."""
 LARGEST_ROUNDING = 1e-9
@@ -45,14 +49,33 @@ def run(
     errors, regrets = np.concatenate(found[:half], axis=-1), np.concatenate(found[half:], axis=-1)
     rng = np.random.default_rng([seed, 1])
     steps = config.learning.round_steps
-    left = _panel(config, "Evaluation", "environment steps", ERROR, steps, errors, rng)
-    right = _panel(config, "Control", "policy improvements", REGRET, 1, regrets, rng)
+    curves = {"evaluation_early": (steps, errors), "control_early": (1, regrets)}
+    series = {name: _series(config, name, *curve, rng) for name, curve in curves.items()}
     answers = _answers(config, errors, regrets, rng)
-    for name, panel in (("evaluation_early", left), ("control_early", right)):
-        answers[name] = answers[name]._replace(series=_series(panel))
+    for name in series:
+        answers[name] = answers[name]._replace(series=series[name])
     rounds = config.learning.evaluation_rounds + config.learning.control_rounds
     total = rounds * steps * config.evaluation.episodes
-    return Study({name: answers[name] for name in config.answers}, total, figures.plot_learning([left, right]))
+    return Study({name: answers[name] for name in config.answers}, total, plot(config, series))
+
+
+def plot(config: ml_collections.ConfigDict, series: Mapping[str, Mapping[str, Any]]) -> Figure:
+    """Plots the figure, with a panel for each task that the study answers for.
+
+    Args:
+        config: of the study.
+        series: that of each answer which has one.
+    """
+    lines = methods(config)
+    rules = list(dict.fromkeys(method.rule for method in lines.values()))
+    named = {"labels": list(lines), "families": [rules.index(method.rule) for method in lines.values()]}
+    panels: list[dict[str, Any]] = []
+    for name, (title, x_label, y_label) in PANELS.items():
+        if name in config.answers:
+            values = np.array(series[name]["rows"])
+            curves = {"x": values[:, 0], "mean": values[:, 1::2], "error": values[:, 2::2]}
+            panels.append({"title": title, "x_label": x_label, "y_label": y_label, **curves, **named})
+    return figures.plot_learning(panels, config.evaluation.episodes)
 
 
 def methods(config: ml_collections.ConfigDict) -> dict[str, Method]:
@@ -287,40 +310,28 @@ neither a large n nor a small alpha.
 """
 
 
-def _panel(
-    config: ml_collections.ConfigDict,
-    title: str,
-    x_label: str,
-    y_label: str,
-    steps: int,
-    errors: np.ndarray,
-    rng: np.random.Generator,
+def _series(
+    config: ml_collections.ConfigDict, name: str, steps: int, errors: np.ndarray, rng: np.random.Generator
 ) -> dict[str, Any]:
-    """A panel of the figure: mean over repetitions and its bootstrap standard error, both [K, M].
+    """The numbers of a panel: experience, then each method's mean over repetitions and its bootstrap standard error.
 
     At most `SHOWN` rounds are kept, dense early on, as the axis is logarithmic.
+
+    Args:
+        config: of the study.
+        name: of the panel, in `PANELS`.
+        steps: of experience in a round.
+        errors: of every method in every repetition, round by round, [K, M, R].
+        rng: resamples repetitions.
     """
     weights = _resamples(config, errors.shape[-1], rng)
-    lines = methods(config)
-    rules = list(dict.fromkeys(method.rule for method in lines.values()))
     rounds = np.unique(np.geomspace(1, len(errors) - 1, SHOWN).round().astype(int))
-    return {
-        "title": title,
-        "x_label": x_label,
-        "y_label": y_label,
-        "x": steps * rounds,
-        "labels": list(lines),
-        "families": [rules.index(method.rule) for method in lines.values()],
-        "mean": errors[rounds].mean(-1),
-        "error": np.array([(errors[i] @ weights.T).std(-1) for i in rounds]),
-    }
-
-
-def _series(panel: dict[str, Any]) -> dict[str, Any]:
-    columns = [panel["x_label"]]
-    columns += [f"{label}: {what}" for label in panel["labels"] for what in ("mean", "standard error")]
-    values = np.stack([panel["mean"], panel["error"]], -1).reshape(len(panel["x"]), -1).round(4)
-    return {"columns": columns, "rows": [[x, *row] for x, row in zip(panel["x"].tolist(), values.tolist())]}
+    means = errors[rounds].mean(-1)
+    standard_errors = np.array([(errors[i] @ weights.T).std(-1) for i in rounds])
+    columns = [PANELS[name][1]]
+    columns += [f"{label}: {what}" for label in methods(config) for what in ("mean", "standard error")]
+    values = np.stack([means, standard_errors], -1).reshape(len(rounds), -1).round(4)
+    return {"columns": columns, "rows": [[x, *row] for x, row in zip((steps * rounds).tolist(), values.tolist())]}
 
 
 SHOWN = 60

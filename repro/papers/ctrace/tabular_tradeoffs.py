@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import ml_collections
 import numpy as np
+from matplotlib.figure import Figure
 
 from repro.papers.ctrace import figures
 from repro.tabular import mdps, operators, simulation
@@ -60,10 +61,23 @@ def run(
                 protocol += f"; {left_out:.3g} of {config.methods.uncorrected_n - 1} n left out on average: {LEFT_OUT}"
             exact = counts[letter] == 1 or name in EXACT
             answers[name + suffix] = StudyResult(UNITS[name], values, protocol, exact=exact)
-    points = {letter: tradeoffs(config, seed, letter) for letter in letters}
-    answers[config.agent] = answers[config.agent]._replace(series=_series(points))
+    series = _series({letter: tradeoffs(config, seed, letter) for letter in letters})
+    answers[config.agent] = answers[config.agent]._replace(series=series)
     steps = len(letters) * config.variance.trajectories * config.variance.steps
-    return Study({name: answers[name] for name in config.answers}, steps, figures.plot_tradeoffs(config, points))
+    return Study({name: answers[name] for name in config.answers}, steps, plot(config, {config.agent: series}))
+
+
+def plot(config: ml_collections.ConfigDict, series: Mapping[str, Mapping[str, Any]]) -> Figure:
+    """Plots the figure.
+
+    Args:
+        config: of the study.
+        series: that of each answer which has one.
+    """
+    points: dict[str, list[Sequence[float]]] = {}
+    for pairing, *row in series[config.agent]["rows"]:
+        points.setdefault(chr(ord("a") + int(pairing)), []).append(row)
+    return figures.plot_tradeoffs(config, points)
 
 
 PROTOCOL = "one value for each random problem; exact operators, no simulation"

@@ -28,10 +28,11 @@ from paper_configs.ctrace import (
 from repro.evidence import published, records
 from repro.launch.recorded_job import Stopped
 from repro.launch.study_job import StudyJob
-from repro.papers.ctrace import figures, tabular_learning, tabular_tradeoffs
+from repro.papers.ctrace import replot, tabular_learning, tabular_tradeoffs
 from repro.tabular import mdps, operators
 from repro.tabular.learning import Stream
 from repro.tabular.operators import Method
+from repro.training.study import Study
 
 CONTEXT = {"retrace_equivalent_n"}  # answers that no sentence of the paper has
 READINGS = (tabular_fig3_rounds, tabular_fig3_visits)  # of what the paper leaves open, beside `tabular_fig3`
@@ -224,17 +225,6 @@ def test_a_problem_without_anything_random_is_solved_once(tmp_path):
         assert evaluation.get("exact", False) == certain
         assert "interval" not in evaluation  # no bootstrap of one value, and of several it is not stored
         assert ("n left out on average" in evaluation["protocol"]) == name.startswith("pareto_bias_ratio")
-
-
-def test_the_legend_says_which_points_are_plotted():
-    points = {"b": [[2, 1.0, 0.5, 0.0, 1.0], [0, 1, 0.9, 0.5, 2.0]]}
-    for module, steps in ((tabular_fig1, "n = 1 to 20 "), (tabular_fig6, "n = 1 to 15, 20, 25, .. 50 ")):
-        config = module.get_config("smoke")
-        shown = points if module is tabular_fig1 else dict.fromkeys("ab", points["b"])
-        (legend,) = figures.plot_tradeoffs(config, shown).legends
-        assert steps in legend.get_texts()[0].get_text()
-        assert "problem 0" in legend.get_title().get_text()
-        assert "third of the points" in legend.get_title().get_text()
 
 
 @pytest.fixture
@@ -470,6 +460,8 @@ def test_a_study_gives_valid_records_and_the_same_figure_again(tmp_path):
     first = [(folder / name).read_bytes() for name in ("figure.png", "figure.svg")]
     assert first[0].startswith(b"\x89PNG")
     xml.dom.minidom.parseString(first[1])
+    Study({}, steps=0, figure=replot.plot(folder)).save_figure(tmp_path / "from_records")
+    assert (tmp_path / "from_records/figure.svg").read_bytes() == first[1]
     job.record_paths[-1].unlink()
     again = make_job(tabular_fig1, tmp_path)
     assert not again.recorded()
