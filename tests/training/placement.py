@@ -110,9 +110,5 @@ def look(folder: Path, schedule: str, compile_: str) -> dict[str, Any]:
 
 if __name__ == "__main__":
     split_processor()
-    path = Path(sys.argv[1])
-    found = {
-        "a2c_sync_trajectories": look(path.parent / "own", "a2c_sync_trajectories", "graph"),
-        "a2c_dynamic_batching": look(path.parent / "shared", "a2c_dynamic_batching", "auto"),
-    }
-    path.write_text(json.dumps(found))
+    file, asked, compiled = Path(sys.argv[1]), *sys.argv[2:]
+    file.write_text(json.dumps(look(file.parent / "run", asked, compiled)))
