@@ -11,7 +11,7 @@ import ml_collections
 from absl import flags
 
 from repro import cli
-from repro.config import budget, check_numbers, resolve, tasks, total_budget, use_processes
+from repro.config import PROCESSES, budget, check_numbers, resolve, tasks, total_budget, use_processes
 from repro.training.stopping import UPDATE, StopSignal
 
 if TYPE_CHECKING:
@@ -37,6 +37,10 @@ CLUSTER = flags.DEFINE_string(
 PORT = flags.DEFINE_integer("cluster_port", 0, "Port of this machine that actors on a cluster reach; 0: any.", 0)
 
 
+OPEN_PORTS = (
+    "Actors are processes of this machine, but ports of {} are open on every interface of it and nobody is asked who "
+    "connects: let a firewall close them."
+)
 STOPPING = "Stopping; what is under way ends first, within half a minute, or once a checkpoint is written."
 
 
@@ -167,6 +171,8 @@ def _open_run(run: RunDirectory, config: ml_collections.ConfigDict, seed: int) -
     if runtime.get("num_learners", 1) > 1 and not isinstance(experiment, SynchronousLearning):
         raise ValueError(f"runtime.num_learners={runtime.num_learners}: {config.agent} has one learner.")
     devices.configure_threads(deterministic=runtime.schedule == "lockstep", threads=runtime.get("threads", 0))
+    if runtime.schedule == PROCESSES and not CLUSTER.value:
+        _say(OPEN_PORTS.format("Reverb and TensorFlow" if runtime.get("num_learners", 1) > 1 else "Reverb"))
     trainer = _build_on_cluster(experiment, seed, run) if CLUSTER.value else experiment.build_trainer(seed, run, _say)
     label = f"{config.agent} {config.env.task} seed {seed}"
     totals = trainer.total_updates, trainer.frames_per_update, trainer.updates

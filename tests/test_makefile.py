@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -76,3 +77,20 @@ def test_another_program_has_pytorch_where_it_needs_it_and_flags():
 def test_seconds_of_a_soak_are_a_number():
     done = subprocess.run(["make", "soak", "SECONDS=x"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.splitlines()[0]) == (2, "make soak: SECONDS=x is no number of seconds.")
+
+
+def test_the_libraries_of_a_gpu_come_when_they_are_asked_for_and_after_all_else():
+    own, cuda = "--no-deps --no-build-isolation --editable .\n", "--no-build-isolation --editable .[cuda]\n"
+    done = make("--always-make", "setup", "CUDA=1")
+    assert done.returncode == 0, done.stderr
+    assert 0 < done.stdout.find(own) < done.stdout.find(cuda)
+    assert done.stdout.endswith("touch .venv/cuda\n")
+    without = make("--always-make", "setup").stdout
+    assert own in without
+    assert "cuda" not in without
+
+
+def test_the_extra_of_a_gpu_is_the_tensorflow_that_is_locked():
+    extras = (ROOT / "setup.cfg").read_text()
+    version = re.search(r"^cuda =\n    tensorflow\[and-cuda\]==(\S+)$", extras, re.M)[1]
+    assert f"\ntensorflow=={version}\n" in (ROOT / "requirements.lock").read_text()

@@ -87,7 +87,7 @@ def rows(folder: Path) -> list[dict[str, float]]:
 def test_a_signal_ends_every_loop_with_a_whole_checkpoint(tmp_path, loop):
     """Nearly all of the time a checkpoint is being written: each update makes one. Actors in processes hang as well.
 
-    No loop but that with actors in processes has a port open to other machines.
+    No loop but that with actors in processes has a port open to other machines, and it says so.
     """
     process = start(tmp_path, loop)
     try:
@@ -102,6 +102,7 @@ def test_a_signal_ends_every_loop_with_a_whole_checkpoint(tmp_path, loop):
     finally:
         process.kill()
     assert time.monotonic() - began < END_SECONDS
+    assert ("ports of Reverb are open on every interface" in said) == is_listening
     assert "Stopped and saved. Resume with: " in said
     assert saved_updates(tmp_path) >= (rows(tmp_path)[-1]["updates"] if rows(tmp_path) else 2)
 

@@ -41,6 +41,9 @@ LOCKSTEP = "repro/acting/lockstep_source.py"
 TEST_LOCKSTEP = "tests/acting/test_lockstep_source.py"
 TEST_INFERENCE = "tests/acting/test_inference.py"
 
+LEARNER = "repro/training/learner.py"
+TEST_PLACEMENT = "tests/training/test_placement.py"
+
 TAKE = "\n            self._assign(latest.values)\n            self._taken"
 
 VARIANTS = [
@@ -212,6 +215,45 @@ VARIANTS = [
         "flat_call(read.get_concrete_function())",
         "lambda: (*variables, *acting)",
         f"{TEST_ACTOR}::test_a_snapshot_does_not_follow_the_learner",
+    ),
+    Variant(
+        "placement: an update where TensorFlow computes by itself",
+        LEARNER,
+        "strategy.run(train_replica, args=batch)",
+        "train_replica(*batch)",
+        f"{TEST_PLACEMENT}::test_weights_slots_and_updates_are_on_the_device_of_the_strategy",
+        slow=True,
+    ),
+    Variant(
+        "placement: weights where TensorFlow has them by itself",
+        EXPERIMENT,
+        """        with strategy.scope():
+            agent = self.with_hparams(sampled_hparams)""",
+        """        with devices.tf.device(None):
+            agent = self.with_hparams(sampled_hparams)""",
+        f"{TEST_PLACEMENT}::test_weights_slots_and_updates_are_on_the_device_of_the_strategy",
+        slow=True,
+    ),
+    Variant(
+        "placement: actors compute on the host",
+        ROLLOUT,
+        """        step = policy.action(time_step, policy_state, seed)
+        with tf.device("/cpu:0"):  # from a GPU all at once
+""",
+        """        with tf.device("/cpu:0"):
+            step = policy.action(time_step, policy_state, seed)
+""",
+        f"{TEST_PLACEMENT}::test_actors_compute_where_tensorflow_does_by_itself",
+        slow=True,
+    ),
+    Variant(
+        "placement: a policy for all actors on the host",
+        EXPERIMENT,
+        "        shared = DynamicBatching(self.make_local_policy(environments[0]), weights, rows, seed)",
+        """        with devices.tf.device("/cpu:0"):
+            shared = DynamicBatching(self.make_local_policy(environments[0]), weights, rows, seed)""",
+        f"{TEST_PLACEMENT}::test_actors_compute_where_tensorflow_does_by_itself",
+        slow=True,
     ),
     Variant(
         "runtime: actors keep the first weights",
