@@ -50,7 +50,7 @@ VARIANTS = [
         f"{TEST_PPO}::test_a_run_whose_environment_always_fails_is_saved_without_it_and_goes_on",
     ),
     Variant(
-        "faults: a resume of ReF-ER without its environment plays the same episodes again",
+        "faults: the environment that a resume of ReF-ER begins in place of a broken one is not counted",
         CONTROL,
         "            self._begin_with(self._remake(self.actor_restarts + 1))\n            self._replaced += 1\n",
         "            self._begin_with(self._remake(self.actor_restarts + 1))\n",
