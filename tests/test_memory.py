@@ -19,9 +19,13 @@ from repro.environments.atari import make_atari
 from repro.memory import as_tensor, stop_tensor_leak
 from repro.papers.ctrace.exploration import LinearEpsilon
 from repro.papers.impala.experiments.discrete import DiscreteExperiment
+from repro.papers.refer.loss import Variant
 from repro.papers.refer.ppo import NAMES, Ppo, PpoSettings
+from repro.papers.refer.recurrent_vracer import RecurrentVRacer
+from repro.papers.refer.vracer import VRacerSettings
 from repro.replay.frame_stacks import with_stacks
 from repro.replay.mixed_batches import MixedBatches
+from repro.replay.refer import ReferMemory
 from repro.replay.unrolls import UnrollReplay
 from repro.training.learner import Learner
 
@@ -167,6 +171,27 @@ def test_replayed_unrolls_are_read_where_they_were_sampled(agent):
     mixed = MixedBatches(agent.collect_data_spec, 4, 6, num_replayed=2).mix([group.arrays], [0], rng).trajectory
     for sampled in (replay.sample(rng, 2), mixed):
         assert all(same_memory(sampled, learner.to_device(sampled)))
+
+
+def test_gradient_steps_of_refer_read_what_the_memory_copied_where_it_lies():
+    """Windows as well; and what is copied for the next call lies elsewhere."""
+    settings = VRacerSettings((2,), 1.0, 1.0, 0.2, 1e-2, Variant("refer", "none", 7.0, "stored"))
+    agent = RecurrentVRacer(3, 2, settings, np.random.default_rng(0), 2, False, window=4)
+    memory, steps, seen = ReferMemory(32, 3, 2, 32, discount=0.9), agent._steps, []
+    policy = [np.zeros((20, 2)), np.ones((20, 2))]
+    memory.add_episode(np.ones((21, 3)), np.zeros((20, 2)), np.ones(20), *policy, np.zeros(21), terminated=False)
+
+    def recorded(scalars, batches):
+        tf.py_function(lambda *leaves: seen.extend(map(address, leaves)), [batches[name] for name in agent.FIELDS], [])
+        return steps(scalars, batches)
+
+    agent._train = tf.function(recorded, autograph=False)
+    indices = memory.sample(np.random.default_rng(0), 32)
+    batches = [agent.gather(memory, indices) for _ in range(2)]
+    for batch in batches:
+        agent.train(batch, np.ones(2), np.full(2, 4.0), np.full(2, 1e-3))
+    assert seen == [address(x) for batch in batches for x in batch]
+    assert len(set(seen)) == len(seen)
 
 
 def test_a_policy_reads_atari_s_observations_where_they_are():

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from repro.aligned import aligned_empty, concatenated
 from repro.replay import refer_checks as checks
 from repro.replay import refer_kernels as kernels
 from repro.replay.prioritised import RankHeap
@@ -284,11 +285,11 @@ class ReferMemory:
         """
         serials = checks.as_serials("gather", indices, self._head, self._tail)
         batch, width = serials.size, self._steps.vectors.shape[1]
-        vectors, numbers = np.empty((batch, width), np.float32), np.empty((4, batch), np.float32)
-        next_state = np.empty((batch, self._fields.state.shape[1]), np.float32)
+        vectors, numbers = np.empty((batch, width), np.float32), aligned_empty((4, batch), np.float32)
+        next_state = aligned_empty((batch, self._fields.state.shape[1]), np.float32)
         copies = vectors, next_state, numbers
         kernels.gather(serials, self._steps, self._episodes, self._discount, self._inverse, *copies)
-        state, action, mean, std = map(np.ascontiguousarray, np.split(vectors, self._ends, axis=1))
+        state, action, mean, std = (concatenated([part]) for part in np.split(vectors, self._ends, axis=1))
         reward, discount, q_ret, v_tbc = numbers
         return Minibatch(state, action, mean, std, reward, discount, next_state, q_ret, v_tbc)
 
@@ -305,8 +306,8 @@ class ReferMemory:
         if longest < 1:
             raise ValueError(f"ReferMemory.gather_windows: longest must be 1 or more, got {longest}.")
         serials = checks.as_serials("gather_windows", indices, self._head, self._tail)
-        states = np.empty((serials.size, longest, self._fields.state.shape[1]), np.float32)
-        lengths = np.empty(serials.size, np.int32)
+        states = aligned_empty((serials.size, longest, self._fields.state.shape[1]), np.float32)
+        lengths = aligned_empty((serials.size,), np.int32)
         kernels.gather_windows(serials, self._steps, self._episodes, states, lengths)
         return Windows(states, lengths)
 

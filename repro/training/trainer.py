@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from repro.acting.evaluator_process import Evaluated, Evaluator
 from repro.acting.rollout import Episode
-from repro.acting.supervision import SILENT_SECONDS, ActorPoolError, Interrupted, Supervision
+from repro.acting.supervision import SILENT_SECONDS, ActorPoolError, EnvironmentFailedError, Interrupted, Supervision
 from repro.config import total_budget
 from repro.training import checkpoint
 from repro.training.run_directory import RunDirectory
@@ -318,7 +318,7 @@ class Trainer(abc.ABC):
 
         Raises:
             NonFiniteLossError: the run diverged; the last checkpoint stays as it was.
-            ActorPoolError: the actors cannot go on; the run was saved.
+            ActorPoolError, EnvironmentFailedError: nothing plays any more; the run was saved, if an update was made.
             CheckpointError: the disk is full; the checkpoints before stay as they were.
         """
         try:
@@ -332,7 +332,7 @@ class Trainer(abc.ABC):
                 scalars, lag = self._update()
             except Interrupted:
                 return
-            except ActorPoolError:
+            except (ActorPoolError, EnvironmentFailedError):
                 if self.saved_updates < self.updates:
                     self.save()
                 raise

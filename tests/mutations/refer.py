@@ -46,8 +46,8 @@ VARIANTS = [
     Variant(
         "ReF-ER: gradient steps that fail leave an environment that is stepped",
         TRAINING,
-        "finally:\n            playing.result()",
-        "finally:\n            pass",
+        "finally:\n            failure = playing.exception()",
+        "finally:\n            failure = None",
         f"{TEST_TRAINING}::test_gradient_steps_that_fail_leave_no_environment_that_is_stepped",
     ),
     Variant(

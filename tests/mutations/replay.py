@@ -239,6 +239,13 @@ VARIANTS = [
         f"{TEST_MEMORY}::test_a_tensor_lies_where_its_aligned_array_does",
     ),
     Variant(
+        "memory: TensorFlow copies ReF-ER's minibatches",
+        REFER,
+        "(concatenated([part]) for part in np.split(vectors, self._ends, axis=1))",
+        "map(np.ascontiguousarray, np.split(vectors, self._ends, axis=1))",
+        f"{TEST_MEMORY}::test_gradient_steps_of_refer_read_what_the_memory_copied_where_it_lies",
+    ),
+    Variant(
         "memory: tensors that are not aligned",
         MEMORY,
         "array.ctypes.data % ALIGNMENT == 0",

@@ -124,7 +124,7 @@ class ControlTrainer(Trainer):
         Raises:
             EnvironmentReplacedError: the environment raised an error or hung; nothing is known of the step.
             EnvironmentFailedError: `MAX_FAILURES` in a row, without an episode between them that ended and was followed
-                by another; the update under way is lost.
+                by another. What is saved then has no environment.
             NonFiniteLossError: the network that acts gives NaN.
         """
         self._watch.changes += 1
@@ -163,9 +163,17 @@ class ControlTrainer(Trainer):
         return fault
 
     def _get_state(self) -> dict[str, Any]:
-        return {"environment": self._environment.get_state(), "rng": pack_rng(self._rng)}
+        state: dict[str, Any] = {"rng": pack_rng(self._rng)}
+        if self._failures < MAX_FAILURES:  # or it is broken, and its open episode is lost
+            state["environment"] = self._environment.get_state()
+        return state
 
     def _set_state(self, state: dict[str, Any]) -> None:
-        # Never saved between the end of an episode and `_begin_episode`, so the step type is not LAST.
-        self._rollout.set_state({"environment": state["environment"], "step_type": self._rollout.step_type})
+        if "environment" in state:
+            # Never saved between the end of an episode and `_begin_episode`, so the step type is not LAST.
+            self._rollout.set_state({"environment": state["environment"], "step_type": self._rollout.step_type})
+        else:
+            self._environment.close()
+            self._begin_with(self._remake(self.actor_restarts + 1))
+            self._replaced += 1
         unpack_rng(self._rng, state["rng"])

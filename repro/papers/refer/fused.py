@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from repro.memory import as_tensor
 from repro.quiet import suppress_stderr
 from repro.replay.refer import EPSILON, ReferMemory
 
@@ -208,7 +209,7 @@ class FusedAgent(abc.ABC):
         scalars = np.stack([beta, c_max, learning_rate], axis=1).astype(np.float32)  # [K, 3]
         parts = {name: getattr(batch, name) for name in self.FIELDS}
         parts["weight"] = np.ones(len(batch[0]), np.float32) if weight is None else weight
-        shaped = {name: x.reshape(self.steps_per_call, -1, *x.shape[1:]) for name, x in parts.items()}
+        shaped = {name: as_tensor(x.reshape(self.steps_per_call, -1, *x.shape[1:])) for name, x in parts.items()}
         with contextlib.nullcontext() if self._compiled else suppress_stderr():
             *steps, means = self._train(scalars, shaped)
         self._compiled = True

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from repro.acting.rollout import LAST
-from repro.acting.supervision import Supervision
+from repro.acting.supervision import EnvironmentFailedError, Supervision
 from repro.config import whole_product
 from repro.environments.batched import VectorEnvironment
 from repro.papers.refer.beta_update import update_beta
@@ -180,15 +180,21 @@ class ReferTrainer(ControlTrainer):
     def _update(self) -> tuple[dict[str, float], float]:
         self._agent.sync_acting_weights()
         if self._player is None:
-            self._play(self.frames_per_update)
-            self._store_finished()
+            try:
+                self._play(self.frames_per_update)
+            finally:
+                self._store_finished()
             return self._learn(), 0.0
         playing = self._player.submit(self._play, self.frames_per_update)
         try:
             scalars = self._learn()
         finally:
-            playing.result()
+            failure = playing.exception()
         self._store_finished()
+        if isinstance(failure, EnvironmentFailedError):
+            self.updates += 1  # what is saved has its gradient steps
+        if failure is not None:
+            raise failure
         return scalars, 0.0
 
     def _begin(self) -> None:
@@ -317,6 +323,7 @@ class ReferTrainer(ControlTrainer):
             unpack_rng(self._sampling_rng, state["sampling_rng"])
         self._beta = state["beta"]
         self._memory.set_state(state["memory"])
-        self._episode.set_state(state["episode"])
         self._agent.sync_normalizer()
-        self._agent.set_acting_state(state["acting"])
+        if "environment" in state:
+            self._episode.set_state(state["episode"])
+            self._agent.set_acting_state(state["acting"])

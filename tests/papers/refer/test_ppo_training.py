@@ -7,6 +7,7 @@ import pytest
 from tf_agents.trajectories import time_step as ts
 
 from paper_configs.refer import figure_1_ddpg, figure_4_vracer
+from repro.acting.supervision import EnvironmentFailedError
 from repro.papers import find_experiment
 from repro.papers.refer import ppo_loss
 from repro.papers.refer.control_trainer import EnvironmentReplacedError
@@ -254,6 +255,28 @@ def test_a_step_that_ended_an_episode_is_kept_where_the_next_one_fails_to_begin(
     training.close()
     assert len(ended) > 2
     assert played.terminated.sum() == played.last.sum() == len(ended)  # a pole that falls ends each of them
+
+
+def test_a_run_whose_environment_always_fails_is_saved_without_it_and_goes_on(tmp_path, monkeypatch):
+    training = _build(tmp_path)
+    environment = type(training._environment)
+
+    def fail(*_):
+        raise OSError("the simulator is gone")
+
+    with pytest.raises(EnvironmentFailedError, match="3 times in a row, .* OSError: the simulator is gone"):
+        for update in training:
+            if update.updates == 2:
+                monkeypatch.setattr(environment, "step", fail)
+                monkeypatch.setattr(environment, "get_state", fail)
+    training.close()
+    monkeypatch.undo()
+    assert training.saved_updates == 2
+    resumed = _build(tmp_path)
+    assert (resumed.updates, resumed.episodes.games, resumed.actor_restarts) == (2, training.episodes.games, 3)
+    np.testing.assert_array_equal(resumed._agent.weights, training._agent.weights)
+    np.testing.assert_array_equal(_run(resumed)[:, 0], [384, 512, 640])
+    resumed.close()
 
 
 def test_an_episode_that_a_resume_cuts_ends_and_does_not_count(tmp_path):

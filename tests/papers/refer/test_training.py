@@ -118,10 +118,10 @@ def test_each_environment_step_has_its_gradient_step(tmp_path):
 
 
 class InTurn:
-    """A thread's place, in which what is submitted is done when its result is asked for."""
+    """A thread's place, in which what is submitted is done when it is waited for."""
 
     def submit(self, function, *arguments):
-        self.result = lambda: function(*arguments)
+        self.exception = lambda: function(*arguments)
         return self
 
     def shutdown(self):
@@ -273,19 +273,56 @@ def test_environments_that_take_another_s_place_have_seeds_of_their_own(tmp_path
     assert len(begins) == 4
 
 
-@pytest.mark.parametrize("schedule", ["serial", "overlap"])
-def test_an_environment_that_always_fails_is_named_and_leaves_the_checkpoint_before(tmp_path, monkeypatch, schedule):
-    training = build(tmp_path, frames=320, schedule=schedule)
-    saved = []
+@pytest.mark.parametrize(("schedule", "updates"), [("serial", 3), ("overlap", 4)])
+def test_a_run_whose_environment_always_fails_is_saved_without_it_and_goes_on(tmp_path, monkeypatch, schedule, updates):
+    """In the fourth update, after the end of an episode; with overlap the gradient steps beside it are made."""
+    run = {"task": "HalfCheetah", "max_steps": 50, "frames": 320, "schedule": schedule}
+    training = build(tmp_path, **run)
+    environment, first_state = type(training._environment), training._rollout.observation
+    step = environment.step
+
+    def fail(self, actions):
+        if training.episodes.games == 21 and training._episode.length == 2:
+            _raise_error()
+        return step(self, actions)
+
+    monkeypatch.setattr(environment, "step", fail)
+    monkeypatch.setattr(environment, "get_state", lambda self: _raise_error() if training.updates >= 3 else {})
     sentence = "The environment failed 3 times in a row, the last time with OSError: the simulator is gone"
     with pytest.raises(EnvironmentFailedError, match=sentence):
-        for update in training:
-            if update.updates == 3:
-                saved.append(training.save())
-                monkeypatch.setattr(type(training._environment), "step", _raise_error)
-    first = saved[0].with_name("checkpoint_000000001")  # after the first update
-    assert sorted(saved[0].parent.glob("checkpoint_*")) == [first, *saved]
-    assert training.updates == 3
+        list(training)
+    training.close()
+    monkeypatch.undo()
+    assert training.saved_updates == training.updates == updates
+    assert training.episodes.games == 21
+    assert int(training._agent.optimizer.iterations) == training.gradient_steps
+
+    resumed = build_again(tmp_path, **run)
+    assert (resumed.updates, resumed.episodes.games, resumed.actor_restarts) == (updates, 21, 3)
+    assert resumed._episode.length == 0
+    assert not np.array_equal(resumed._rollout.observation, first_state)
+    memory = resumed._memory.get_state()
+    assert list(memory["episode_length"]) == 21 * [50]
+    for name, values in training._memory.get_state().items():
+        np.testing.assert_array_equal(memory[name], values)
+    np.testing.assert_array_equal(resumed._agent.weights, training._agent.weights)
+    assert [update.updates for update in resumed] == list(range(updates + 1, 21))
+    assert set(resumed._memory.get_state()["episode_length"]) == {50}  # none has a piece of the one that was lost
+    assert resumed.summary()["actor_restarts"] == 3
+    resumed.close()
+
+
+def test_gradient_steps_that_fail_beside_an_environment_that_fails_are_not_saved(tmp_path, monkeypatch):
+    training = build(tmp_path, frames=320, schedule="overlap")
+    updates = iter(training)
+    next(updates)
+    next(updates)
+    monkeypatch.setattr(type(training._environment), "step", _raise_error)
+    monkeypatch.setattr(training._agent, "train", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        next(updates)
+    training.close()
+    assert (training.saved_updates, training.updates) == (1, 2)
 
 
 def test_gradient_steps_that_fail_leave_no_environment_that_is_stepped(tmp_path, monkeypatch):
@@ -337,7 +374,7 @@ def test_a_choice_that_there_is_not_is_one_sentence_before_anything_is_played(tm
         find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
 
 
-def _raise_error(environment, actions):
+def _raise_error(*_):
     raise OSError("the simulator is gone")
 
 
