@@ -519,6 +519,13 @@ def test_impala_is_measured_with_another_network_and_type(monkeypatch):
         impala_atari.measure(5.0, 1, gymnasium.get_config("desk"))
 
 
+def test_actors_in_processes_are_not_measured():
+    config = resolve(atari_shallow.get_config("desk"))
+    config.runtime.schedule = "processes"
+    with pytest.raises(ValueError, match="^runtime.schedule=processes: a benchmark measures .* actors in threads.$"):
+        actor_learner.measure_on_policy(find_experiment(config), 0, 1.0)
+
+
 def test_what_v_racer_cannot_do_without_is_simulated_and_multiplied(monkeypatch):
     """The simulation is the task's own, begun again after each episode, at a scaled action."""
     config = resolve(figure_4_vracer.get_config("smoke"))

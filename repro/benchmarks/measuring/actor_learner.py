@@ -15,7 +15,7 @@ from tf_agents.trajectories import PolicyStep, StepType
 from repro.acting.rollout import compile_act
 from repro.acting.unrolls import UnrollGroup
 from repro.benchmarks.measuring import raw, timing
-from repro.config import frames_per_step
+from repro.config import PROCESSES, frames_per_step
 from repro.environments.atari import AtariEnvironment
 from repro.environments.batched import BatchedEnvironment
 from repro.papers.acer.experiment import AcerExperiment
@@ -122,8 +122,13 @@ def measure_on_policy(
         seed: of environments and run.
         seconds: for each measurement.
         warm_up: updates of the whole before its clock starts.
+
+    Raises:
+        ValueError: actors are in processes, which read their settings from the folder of a run.
     """
     config = experiment.config
+    if config.runtime.schedule == PROCESSES:
+        raise ValueError(f"runtime.schedule={PROCESSES}: a benchmark measures parts and whole of actors in threads.")
     environments = [experiment.make_actor_environment(i, seed + 1000 * i) for i in range(experiment.num_actors)]
     stepping = environment_bodies(environments)
     parts = {
