@@ -87,7 +87,8 @@ def _lines(result: dict[str, Any]) -> list[tuple[str, str]]:
     low, high = result["spread"]
     lines.append(("whole / serial bound", f"{result['ratio']:.2f} ({low:.2f} to {high:.2f})"))
     if "outer_ratio" in result:
-        lines.append(("whole / outer bound", f"{result['outer_ratio']:.2f}"))
+        low, high = result["outer_spread"]
+        lines.append(("whole / outer bound", f"{result['outer_ratio']:.2f} ({low:.2f} to {high:.2f})"))
     return [*lines, *_ratio_lines(result)]
 
 

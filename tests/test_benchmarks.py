@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
 import json
 import os
@@ -18,13 +19,25 @@ import tensorflow as tf
 
 from paper_configs.acer import gymnasium as acer_gymnasium
 from paper_configs.ctrace import dqn
-from paper_configs.impala import atari_population, atari_shallow, gymnasium
+from paper_configs.impala import atari_deep, atari_population, atari_shallow, dmlab_table1_throughput, gymnasium
+from paper_configs.refer import figure_4_vracer
 from paper_configs.stac import atari
 from repro import benchmark
-from repro.benchmarks import ctrace_tabular, impala_dmlab, ingestion, population, replay, stac
+from repro.benchmarks import (
+    ctrace_tabular,
+    impala_atari,
+    impala_dmlab,
+    ingestion,
+    population,
+    refer_halfcheetah,
+    replay,
+    stac,
+    table1,
+)
 from repro.benchmarks.measuring import actor_learner, alternating, raw, replay_server, sequences, timing
 from repro.config import resolve
 from repro.environments.dmlab_module import MISSING
+from repro.environments.mujoco import make_mujoco
 from repro.networks import recurrent
 from repro.papers import find_experiment
 from repro.training.trainer import Trainer
@@ -68,6 +81,9 @@ def test_the_outer_bound_is_that_of_the_outer_parts():
     assert result["outer_parts"] == {"a": 4.0, "b": 4.0}
     assert result["outer_bound"] == 2.0
     assert result["outer_ratio"] == pytest.approx(0.4)
+    assert result["outer_spread"] == pytest.approx([0.35, 0.45])
+    lines = dict(benchmark._lines(result | {"parts": {}, "whole": 0.9, "bound": 1.0, "ratio": 0.9, "spread": [0.7, 1]}))
+    assert lines["whole / outer bound"] == "0.40 (0.35 to 0.45)"
 
 
 def test_products_are_those_that_the_results_of_a_graph_need():
@@ -175,7 +191,7 @@ def test_products_on_a_gpu_are_done_before_they_count(monkeypatch, gpus):
     waits = []
     monkeypatch.setattr(raw, "visible_gpus", lambda: gpus)
     monkeypatch.setattr(tf.test.experimental, "sync_devices", lambda: waits.append(True))
-    body = raw._body([lambda: tf.ones([])], units=3)
+    body = raw.one_call([lambda: tf.ones([])], units=3)
     assert (body(), body()) == (3, 3)
     assert len(waits) == 2 * len(gpus)
 
@@ -270,7 +286,9 @@ def _stac(monkeypatch, **changes):
 
     def measure_on_policy(experiment, seed, seconds):
         measured.append(experiment.config)
-        return {"parts": {"environment": 3000.0, "inference": 6000.0, "learner": 2000.0}, "whole": 900.0 - 100 * seed}
+        parts = {"environment": 3000.0, "inference": 6000.0, "learner": 2000.0}
+        outer = {"emulation": 4000.0, "products of learner": 4000.0}
+        return {"parts": parts, "outer_parts": outer, "whole": 900.0 - 100 * seed}
 
     monkeypatch.setattr(timing, "time", clock)
     monkeypatch.setattr(stac.devices, "configure_threads", lambda **arguments: 1)
@@ -302,6 +320,7 @@ def test_updates_of_stac_are_compared_within_a_turn(monkeypatch):
         "run time, stacx / impala": 84 / 70,
     }
     assert (result["ratio"], result["bound"], result["frames_per_step"]) == (pytest.approx(0.8), 1000.0, 4)
+    assert (result["outer_ratio"], result["outer_bound"]) == (pytest.approx(0.4), 2000.0)
     assert [repeat["ratio"] for repeat in result["repeats"]] == pytest.approx([0.9, 0.8, 0.7])
     first, _, last = (repeat["update_milliseconds"] for repeat in result["repeats"])
     assert last["stac"] > first["stac"] > 1e3 * COSTS["stac"]  # the machine slows down
@@ -375,13 +394,86 @@ def test_a_configuration_chooses_what_is_measured(monkeypatch):
     assert {(c.agent, c.env.task, c.network.torso) for c in measured} == {("stacx", "pong", "deep")}
 
 
+TABLE_1_RATES = {
+    "a3c": (200.0, 300.0, 60.0),
+    "a2c_sync_step": (300.0, 600.0, 150.0),
+    "a2c_sync_trajectories": (150.0, 300.0, 75.0),
+    "a2c_dynamic_batching": (400.0, 800.0, 200.0),
+    "impala_async": (600.0, 1200.0, 300.0),
+    "impala_dynamic_batching": (1200.0, 2400.0, 600.0),
+}
+"""Frames a second in each repeat, of which the second is twice as fast as the first, and the third half as fast."""
+
+
+@pytest.mark.parametrize(
+    ("config", "task"),
+    [(None, "pong"), (dmlab_table1_throughput.get_config("paper"), "seekavoid_arena_01")],
+    ids=["atari", "dmlab"],
+)
+def test_table_1_compares_its_schedules_at_the_published_sizes(monkeypatch, config, task):
+    """Batches of 32 but for A3C; 48 environments but for A3C's 32 workers."""
+    measured = []
+
+    def whole(build, seconds, warm_up):
+        experiment, seed = build(None)
+        measured.append((experiment.config.agent, seed, seconds, warm_up, experiment.config))
+        return TABLE_1_RATES[experiment.config.agent][seed]
+
+    monkeypatch.setattr(table1.devices, "configure_threads", lambda **arguments: 1)
+    monkeypatch.setattr(table1, "_build", lambda experiment, seed, run: (experiment, seed))
+    monkeypatch.setattr(timing, "whole", whole)
+    result = table1.measure(5.0, 3, config)
+    names = list(TABLE_1_RATES)
+    assert [(agent, seed) for agent, seed, *_ in measured] == [(agent, seed) for seed in range(3) for agent in names]
+    assert {seconds for _, _, seconds, *_ in measured} == {5.0}
+    settings = {
+        agent: (
+            c.runtime.schedule,
+            c.runtime.num_actors,
+            c.runtime.envs_per_actor,
+            c.runtime.dynamic_batching,
+            c.learner.batch_size,
+            c.loss.correction,
+            warm_up,
+        )
+        for agent, _, _, warm_up, c in measured
+    }
+    a2c, impala = ("none", 3 + 6 * 48 // 32), ("vtrace", 3 + 6 * 48 // 32)
+    assert settings == {
+        "a3c": ("a3c", 32, 1, False, 1, "none", 3 + 6 * 32),
+        "a2c_sync_step": ("lockstep", 1, 48, False, 32, *a2c),
+        "a2c_sync_trajectories": ("lockstep", 48, 1, False, 32, *a2c),
+        "a2c_dynamic_batching": ("lockstep", 48, 1, True, 32, *a2c),
+        "impala_async": ("async", 48, 1, False, 32, *impala),
+        "impala_dynamic_batching": ("async", 48, 1, True, 32, *impala),
+    }
+    assert {c.runtime.lockstep_lag for *_, c in measured if c.runtime.schedule == "lockstep"} == {0}
+    assert result["rows"] == {agent: rates[0] for agent, rates in TABLE_1_RATES.items()}  # the medians
+    assert result["ratios"] == {
+        "IMPALA / a3c": 4.0,  # of 3, 4 and 5 within a repeat; that of the medians would be 3
+        "IMPALA / a2c_sync_step": 2.0,
+        "IMPALA / a2c_sync_trajectories": 4.0,
+        "IMPALA / a2c_dynamic_batching": 1.5,
+        "IMPALA / impala_dynamic_batching": 0.5,
+    }
+    assert (result["task"], result["unit"]) == (task, "frames_per_second")
+    lines = dict(benchmark._lines(result))
+    assert (lines["a3c"], lines["IMPALA / a3c"]) == ("200.0", "x 4.000")
+
+
+def test_table_1_is_not_measured_without_its_schedules():
+    with pytest.raises(ValueError, match="measures the schedules of Table 1, which atari_shallow does not have"):
+        table1.measure(5.0, 1, atari_shallow.get_config("paper"))
+
+
 def test_a_level_of_deepmind_lab_is_measured_at_desk_scale(monkeypatch, tmp_path):
     """Each update takes seconds: the whole is warm after three."""
     measured = []
 
     def measure_on_policy(experiment, seed, seconds, warm_up):
         measured.append((experiment.config, seed, seconds, warm_up))
-        return {"parts": {"environment": 300.0, "inference": 600.0, "learner": 200.0}, "whole": 90.0 - 10 * seed}
+        parts = {"environment": 300.0, "inference": 600.0, "learner": 200.0}
+        return {"parts": parts, "outer_parts": {"emulation": 170.0}, "whole": 90.0 - 10 * seed}
 
     (tmp_path / "deepmind_lab").mkdir()
     (tmp_path / "provenance.json").write_text('{"text": "commit b1db91a"}')
@@ -392,11 +484,80 @@ def test_a_level_of_deepmind_lab_is_measured_at_desk_scale(monkeypatch, tmp_path
     assert [others for _, *others in measured] == [[0, 5.0, 3], [1, 5.0, 3]]
     (config, *_), _ = measured
     assert (config.env.task, config.agent, config.runtime.envs_per_actor) == ("seekavoid_arena_01", "vtrace", 8)
-    assert (result["ratio"], result["bound"]) == (pytest.approx(0.85), 100.0)
+    assert (result["ratio"], result["bound"], result["outer_ratio"]) == (pytest.approx(0.85), 100.0, 0.5)
     assert result["versions"]["deepmind_lab"] == "commit b1db91a"
     assert dict(benchmark._lines(result))["whole"] == "85 (340 frames)"
     with pytest.raises(ValueError, match="measures levels of DeepMind Lab, not env.name='atari'"):
         impala_dmlab.measure(5.0, 2, atari_shallow.get_config("desk"))
+
+
+def test_impala_is_measured_with_another_network_and_type(monkeypatch):
+    """By default Pong with the published shallow network."""
+    measured = []
+
+    def measure_on_policy(experiment, seed, seconds):
+        measured.append((experiment.config, seed, seconds))
+        return {"parts": {"learner": 100.0}, "outer_parts": {"emulation": 180.0}, "whole": 90.0 - 10 * seed}
+
+    monkeypatch.setattr(impala_atari.devices, "configure_threads", lambda **arguments: 1)
+    monkeypatch.setattr(actor_learner, "measure_on_policy", measure_on_policy)
+    config = atari_deep.get_config("desk")
+    config.network.compute_dtype = "bfloat16"
+    results = [impala_atari.measure(5.0, 2), impala_atari.measure(5.0, 2, config)]
+    assert [others for _, *others in measured] == 2 * [[0, 5.0], [1, 5.0]]
+    assert [
+        (c.experiment, c.scale, c.env.task, c.network.torso, c.network.compute_dtype) for c, *_ in measured[::2]
+    ] == [
+        ("atari_shallow", "paper", "pong", "shallow", "float32"),
+        ("atari_deep", "desk", "breakout", "deep", "bfloat16"),
+    ]
+    assert [result["agent"] for result in results] == ["impala_shallow", "impala_deep"]
+    for result in results:
+        assert (result["ratio"], result["outer_ratio"]) == (pytest.approx(0.85), pytest.approx(85 / 180))
+        assert dict(benchmark._lines(result))["whole"] == "85 (340 frames)"
+    with pytest.raises(ValueError, match="measures IMPALA on Atari, not algorithm impala.discrete with env.name='gymn"):
+        impala_atari.measure(5.0, 1, gymnasium.get_config("desk"))
+
+
+def test_actors_in_processes_are_not_measured():
+    config = resolve(atari_shallow.get_config("desk"))
+    config.runtime.schedule = "processes"
+    with pytest.raises(ValueError, match="^runtime.schedule=processes: a benchmark measures .* actors in threads.$"):
+        actor_learner.measure_on_policy(find_experiment(config), 0, 1.0)
+
+
+def test_what_v_racer_cannot_do_without_is_simulated_and_multiplied(monkeypatch):
+    """The simulation is the task's own, begun again after each episode, at a scaled action."""
+    config = resolve(figure_4_vracer.get_config("smoke"))
+    config.env.max_steps, config.network.units, config.learner.batch_size = 150, (8, 5), 4
+    stepped, reset, products, mj_step = [], [], [], refer_halfcheetah.mujoco.mj_step
+
+    def step(model, data, nstep):
+        stepped.append((nstep, data.ctrl.copy()))
+        mj_step(model, data, nstep=nstep)
+
+    def one_call(found, units):
+        products.extend(tuple(product().shape) for product in found)
+        return lambda: units
+
+    monkeypatch.setattr(refer_halfcheetah.mujoco, "mj_step", step)
+    monkeypatch.setattr(refer_halfcheetah.mujoco, "mj_resetData", lambda *_: reset.append(len(stepped)))
+    monkeypatch.setattr(raw, "one_call", one_call)
+    units = []
+    monkeypatch.setattr(timing, "rate", lambda bodies, seconds: units.append([body() for body in bodies]) or 10.0)
+    with contextlib.closing(make_mujoco(config.env, 1, 0)) as environment:
+        refer_halfcheetah._measure_outer_parts(config, environment, 0, 1.0)
+        body = refer_halfcheetah._simulation_body(environment, 0)
+        stepped.clear(), reset.clear()
+        assert (body(), body()) == (100, 100)
+        task, scale = environment.config.make_task(), environment.action_scale
+    assert units == [[100], [100], [1]]
+    assert reset == [0, 150]
+    assert {nstep for nstep, _ in stepped} == {task.frame_skip}
+    np.testing.assert_allclose(stepped[-1][1], np.random.default_rng(0).normal(size=1) * scale)
+    forward, to_inputs = [(4, 8), (4, 5), (4, 2)], [(4, 8), (4, 5)]
+    to_weights = [(environment.state_size, 8), (8, 5), (5, 2)]
+    assert sorted(shape for shape in products if shape[0] > 1) == sorted(forward + to_inputs + to_weights)
 
 
 @pytest.mark.slow
@@ -420,8 +581,14 @@ def test_what_is_not_built_is_one_sentence(tmp_path):
         (
             "impala_atari",
             "stac/atari.py",
+            "Measuring impala_atari: 3 x 8 s of each part.\n",
+            "--what=impala_atari measures IMPALA on Atari, not algorithm stac.discrete with env.name='atari'.",
+        ),
+        (
+            "ctrace_dqn",
+            "ctrace/dqn.py",
             "",
-            "--what=impala_atari measures settings of its own and takes no --config.",
+            "--what=ctrace_dqn measures settings of its own and takes no --config.",
         ),
     ],
 )

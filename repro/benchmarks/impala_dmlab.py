@@ -20,6 +20,8 @@ WARM_UP = 3
 def measure(seconds: float, repeats: int, config: ml_collections.ConfigDict | None = None) -> dict[str, Any]:
     """Parts and whole of a level, each with processes of its own.
 
+    The outer bound is that of the level's steps, of its processes as in the parts, and of the products alone.
+
     Args:
         seconds: for each measurement.
         repeats: times that everything is measured.
@@ -41,6 +43,7 @@ def measure(seconds: float, repeats: int, config: ml_collections.ConfigDict | No
     found = timing.summarise("impala_dmlab", actor_learner.UNIT, results)
     return {
         **found,
+        **timing.summarise_outer(results),
         "task": config.env.task,
         "frames_per_step": config.env.frame_skip,
         "versions": found["versions"] | {"deepmind_lab": built},

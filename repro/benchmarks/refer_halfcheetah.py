@@ -1,25 +1,31 @@
 """V-RACER on HalfCheetah on one core: environment, acting, memory and gradient steps alone, and the whole.
 
-The whole makes one gradient step for each environment step, so its rate is that of both.
+The whole makes one gradient step for each environment step, so its rate is that of both. Alone, too, are MuJoCo's own
+steps and the matrix products of acting and of a gradient step.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ml_collections
+import mujoco
 import numpy as np
+import tensorflow as tf
 
 from paper_configs.refer import figure_4_vracer
-from repro.benchmarks.measuring import timing
+from repro.benchmarks.measuring import raw, timing
 from repro.config import resolve
 from repro.distributions import gaussian
 from repro.environments.batched import VectorEnvironment
-from repro.environments.mujoco import make_mujoco
+from repro.environments.mujoco import MujocoEnvironment, make_mujoco
 from repro.papers.refer.experiments.replay import ReplayExperiment
+from repro.papers.refer.fused import FusedAgent
+from repro.papers.refer.gradient_cost import batch_spec
 from repro.replay.refer import ReferMemory
 from repro.training import devices
 
@@ -30,7 +36,8 @@ EPISODE = 1000
 def measure(seconds: float, repeats: int) -> dict[str, Any]:
     """Parts and whole for the paper's batch of 256 and two layers of 128 units, with a full memory.
 
-    The process is bound to one core while it measures.
+    The outer bound is that of MuJoCo's steps and of the matrix products of acting and of a gradient step alone: no
+    observations, no memory, no other operation. The process is bound to one core while it measures.
 
     Args:
         seconds: for each measurement.
@@ -49,9 +56,10 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
                     "memory": timing.rate([remember], seconds),
                     "gradient": timing.rate([gradient], seconds),
                 }
+                outer = _measure_outer_parts(config, environment, seed, seconds)
             whole = timing.whole(functools.partial(ReplayExperiment(config).build_trainer, seed, warn=print), seconds)
-            results.append({"parts": parts, "whole": whole})
-        return timing.summarise("refer_halfcheetah", UNIT, results)
+            results.append({"parts": parts, "outer_parts": outer, "whole": whole})
+        return timing.summarise("refer_halfcheetah", UNIT, results) | timing.summarise_outer(results)
 
 
 def _environment_body(environment: VectorEnvironment, seed: int) -> Callable[[], int]:
@@ -78,6 +86,69 @@ def _acting_body(config: ml_collections.ConfigDict, environment: VectorEnvironme
         return 100
 
     return body
+
+
+def _measure_outer_parts(
+    config: ml_collections.ConfigDict, environment: MujocoEnvironment, seed: int, seconds: float
+) -> dict[str, float]:
+    """Work that no implementation can leave out, in environment steps per second."""
+    agent = ReplayExperiment(config).make_agent(environment, np.random.default_rng(seed))
+    outputs = 1 + environment.num_actions + agent.num_coefficients
+    sizes = [environment.state_size, *config.network.units, outputs]
+    return {
+        "simulation": timing.rate([_simulation_body(environment, seed)], seconds),
+        "products of acting": timing.rate([_acting_products(sizes, seed)], seconds),
+        "products of gradient": timing.rate([_gradient_products(agent, config, environment)], seconds),
+    }
+
+
+def _simulation_body(environment: MujocoEnvironment, seed: int) -> Callable[[], int]:
+    """MuJoCo's own steps of a task, as many for each of its steps as it makes, begun again when the task would be."""
+    task: Any = environment.config.make_task()
+    model, data, substeps = task.model, task.data, task.frame_skip
+    taken, rng = itertools.count(), np.random.default_rng(seed)
+    action = rng.normal(size=environment.num_actions) * environment.action_scale
+
+    def body() -> int:
+        for _ in range(100):
+            if next(taken) % environment.max_steps == 0:
+                mujoco.mj_resetData(model, data)
+                data.ctrl[:] = action
+            mujoco.mj_step(model, data, nstep=substeps)
+        return 100
+
+    return body
+
+
+def _acting_products(sizes: Sequence[int], seed: int) -> Callable[[], int]:
+    """The products of a vector and each layer's matrix, in NumPy, as acting makes them.
+
+    Args:
+        sizes: of the state, of each hidden layer and of the outputs.
+        seed: of the numbers.
+    """
+    rng = np.random.default_rng(seed)
+    vectors = [rng.normal(size=size).astype(np.float32) for size in sizes[:-1]]
+    matrices = [rng.normal(size=shape).astype(np.float32) for shape in itertools.pairwise(sizes)]
+    pairs = list(zip(vectors, matrices))
+
+    def body() -> int:
+        for _ in range(100):
+            for vector, matrix in pairs:
+                vector @ matrix
+        return 100
+
+    return body
+
+
+def _gradient_products(
+    agent: FusedAgent, config: ml_collections.ConfigDict, environment: MujocoEnvironment
+) -> Callable[[], int]:
+    """The products of one gradient step, forward and backward, in TensorFlow. Returns gradient steps."""
+    batch = batch_spec(agent, config.learner.batch_size, environment.state_size)
+    step = tf.function(agent.gradient_step, autograph=False)
+    graph = step.get_concrete_function(tf.TensorSpec([3]), batch).graph
+    return raw.one_call(raw.products(graph), 1)
 
 
 def _full_memory(config: ml_collections.ConfigDict, environment: VectorEnvironment, seed: int) -> ReferMemory:

@@ -28,7 +28,7 @@ PATIENCE_SECONDS = 600.0
 
 
 def measure(seconds: float, repeats: int, config: ml_collections.ConfigDict | None = None) -> dict[str, Any]:
-    """Ratios of updates, whose agents take turns on one batch, parts and whole of a run, and ratios of run times.
+    """Ratios of updates, whose agents take turns on one batch, parts, outer parts and whole of a run, and of run times.
 
     Args:
         seconds: for each measurement; the updates get as much for each agent, whole runs in each of their turns.
@@ -64,6 +64,7 @@ def measure(seconds: float, repeats: int, config: ml_collections.ConfigDict | No
     frames = {"frames_per_step": config.env.frame_skip} if "frame_skip" in config.env else {}
     return {
         **timing.summarise("stac", actor_learner.UNIT, results),
+        **timing.summarise_outer(results),
         "agent": config.agent,
         "task": config.env.task,
         **frames,

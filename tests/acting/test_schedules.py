@@ -45,25 +45,40 @@ def test_batched_a2c_learns_at_the_weights_that_acted(tmp_path):
         assert [update.lag for update in updates] == [0.0] * 5
 
 
-@pytest.mark.slow
-def test_published_sizes_of_batched_a2c_split_into_batches(tmp_path):
+@pytest.mark.parametrize(
+    ("num_actors", "envs", "dynamic_batching", "updates"),
+    [
+        (1, 48, False, 6),
+        (48, 1, True, 4),
+        pytest.param(48, 1, False, 6, marks=pytest.mark.slow),  # 48 policies, each compiled
+    ],
+)
+def test_published_sizes_of_batched_a2c_split_into_batches(tmp_path, num_actors, envs, dynamic_batching, updates):
     """48 unrolls a round, batches of 32: 16 wait for the next round and are one update old then."""
-    for name, num_actors, envs in (("steps", 1, 48), ("unrolls", 48, 1)):
-        loop, _, _ = make_loop(
-            tmp_path / name, updates=6, lag=0, num_actors=num_actors, envs_per_actor=envs, batch_size=32
-        )
-        batches, _ = learn(loop)
-        share = [collections.Counter(versions) for versions, *_ in batches]
-        groups = len(batches[0][0])
-        half = groups // 2
-        assert share == [
+    loop, _, _ = make_loop(
+        tmp_path,
+        updates=updates,
+        lag=0,
+        num_actors=num_actors,
+        envs_per_actor=envs,
+        batch_size=32,
+        dynamic_batching=dynamic_batching,
+    )
+    batches, _ = learn(loop)
+    share = [collections.Counter(versions) for versions, *_ in batches]
+    groups = len(batches[0][0])
+    half = groups // 2
+    assert (
+        share
+        == [
             {0: groups},
             {0: half, 1: half},
             {1: groups},
             {3: groups},
             {3: half, 4: half},
             {4: groups},
-        ]
+        ][:updates]
+    )
 
 
 def test_every_unroll_is_learned_from_once_and_in_order(tmp_path, monkeypatch):
@@ -89,11 +104,17 @@ def test_every_unroll_is_learned_from_once_and_in_order(tmp_path, monkeypatch):
     assert len(ends) == 18
 
 
-@pytest.mark.slow
-def test_a3c_applies_the_gradient_at_a_worker_s_weights_to_the_present_ones(tmp_path):
+@pytest.mark.parametrize(("num_workers", "updates"), [(2, 5), pytest.param(3, 25, marks=pytest.mark.slow)])
+def test_a3c_applies_the_gradient_at_a_worker_s_weights_to_the_present_ones(tmp_path, num_workers, updates):
     """Against a replica of the agent that is set to the worker's weights for each gradient."""
     loop, _, agent = make_loop(
-        tmp_path, updates=25, schedule="a3c", num_actors=3, envs_per_actor=1, batch_size=1, kind=ImpalaAgent
+        tmp_path,
+        updates=updates,
+        schedule="a3c",
+        num_actors=num_workers,
+        envs_per_actor=1,
+        batch_size=1,
+        kind=ImpalaAgent,
     )
     oracle = make_agent(Catch(1, 0), 0, kind=ImpalaAgent)
     theta = [v.numpy() for v in oracle.acting_variables]
@@ -117,18 +138,24 @@ def test_a3c_applies_the_gradient_at_a_worker_s_weights_to_the_present_ones(tmp_
     assert moved > 0.01
 
 
-@pytest.mark.slow
-def test_a_worker_of_a3c_goes_on_from_weights_that_know_its_last_unroll(tmp_path):
-    """32 of them, the published number."""
+@pytest.mark.parametrize("num_workers", [3, pytest.param(32, marks=pytest.mark.slow)])
+def test_a_worker_of_a3c_goes_on_from_weights_that_know_its_last_unroll(tmp_path, num_workers):
+    """Also of 32, the published number."""
     loop, _, _ = make_loop(
-        tmp_path, updates=320, schedule="a3c", num_actors=32, envs_per_actor=1, batch_size=1, kind=ImpalaAgent
+        tmp_path,
+        updates=10 * num_workers,
+        schedule="a3c",
+        num_actors=num_workers,
+        envs_per_actor=1,
+        batch_size=1,
+        kind=ImpalaAgent,
     )
     batches, _ = learn(loop)
     last = {}
     for update, ((version,), (worker,), _) in enumerate(batches):
         assert version > last.get(worker, -1)  # after update number `last` there are `last` + 1
         last[worker] = update
-    assert len(last) == 32
+    assert len(last) == num_workers
 
 
 @pytest.mark.slow
@@ -146,7 +173,6 @@ def test_a_run_with_dynamic_batching_has_the_versions_of_its_schedule(tmp_path):
     assert int(agent.train_step_counter) == 30
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dynamic_batching", [False, True])
 def test_at_the_weights_that_acted_every_importance_weight_is_1(tmp_path, dynamic_batching):
     loop, _, agent = make_loop(

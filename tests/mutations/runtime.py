@@ -269,7 +269,6 @@ VARIANTS = [
         "shared = 0 if own_memory else self",
         "shared = self",
         f"{TEST_SCHEDULES}::test_a_worker_of_a3c_goes_on_from_weights_that_know_its_last_unroll",
-        slow=True,
     ),
     Variant(
         "A3C: weights are published when the worker has gone on",
@@ -278,7 +277,6 @@ VARIANTS = [
         "        self._source.release(batch)\n",
         "        self._source.release(batch)\n        __import__('time').sleep(0.01)\n        self._publish()\n",
         f"{TEST_SCHEDULES}::test_a_worker_of_a3c_goes_on_from_weights_that_know_its_last_unroll",
-        slow=True,
     ),
     Variant(
         "A3C: the gradient at the present weights",
@@ -286,7 +284,6 @@ VARIANTS = [
         "    _assign(variables, values)\n    result",
         "    result",
         f"{TEST_SCHEDULES}::test_a3c_applies_the_gradient_at_a_worker_s_weights_to_the_present_ones",
-        slow=True,
     ),
     Variant(
         "A3C: the worker's weights stay",
@@ -294,7 +291,6 @@ VARIANTS = [
         "    _assign(variables, present)\n",
         "",
         f"{TEST_SCHEDULES}::test_a3c_applies_the_gradient_at_a_worker_s_weights_to_the_present_ones",
-        slow=True,
     ),
     Variant(
         "A2C: unrolls that are left are lost in a checkpoint",
@@ -310,7 +306,6 @@ VARIANTS = [
         "return len(self._learning) < self._sizes.per_batch\n",
         "return len(self._learning) < 2 * self._sizes.per_batch\n",
         f"{TEST_SCHEDULES}::test_published_sizes_of_batched_a2c_split_into_batches",
-        slow=True,
     ),
     Variant(
         "lockstep: games count as soon as they end",

@@ -15,7 +15,7 @@ from tf_agents.trajectories import PolicyStep, StepType
 from repro.acting.rollout import compile_act
 from repro.acting.unrolls import UnrollGroup
 from repro.benchmarks.measuring import raw, timing
-from repro.config import frames_per_step
+from repro.config import PROCESSES, frames_per_step
 from repro.environments.atari import AtariEnvironment
 from repro.environments.batched import BatchedEnvironment
 from repro.papers.acer.experiment import AcerExperiment
@@ -112,27 +112,52 @@ def on_policy_learner_body(experiment: OnPolicyExperiment) -> Callable[[], int]:
 def measure_on_policy(
     experiment: OnPolicyExperiment, seed: int, seconds: float, warm_up: int = 10 * timing.WARM_UP
 ) -> dict[str, Any]:
-    """Parts and whole of an agent that learns from each unroll once, in agent steps per second.
+    """Parts, outer parts and whole of an agent that learns from each unroll once, in agent steps per second.
 
-    Every part runs as in the system: as many threads as actors, the same number of games, the same batch.
+    Every part runs as in the system: as many threads as actors, the same number of games, the same batch. The outer
+    parts are the steps of ALE, or of the environments, and the matrix products and convolutions alone.
 
     Args:
         experiment: builds the parts and the whole run.
         seed: of environments and run.
         seconds: for each measurement.
         warm_up: updates of the whole before its clock starts.
+
+    Raises:
+        ValueError: actors are in processes, which read their settings from the folder of a run.
     """
     config = experiment.config
+    if config.runtime.schedule == PROCESSES:
+        raise ValueError(f"runtime.schedule={PROCESSES}: a benchmark measures parts and whole of actors in threads.")
     environments = [experiment.make_actor_environment(i, seed + 1000 * i) for i in range(experiment.num_actors)]
+    stepping = environment_bodies(environments)
     parts = {
-        "environment": timing.rate(environment_bodies(environments), seconds),
+        "environment": timing.rate(stepping, seconds),
         "inference": timing.rate(inference_bodies(environments, experiment.make_local_policy), seconds),
         "learner": timing.rate([on_policy_learner_body(experiment)], seconds),
     }
+    agent = experiment.make_agent(environments[0], seed=0)
+    unrolls = random_unrolls(agent, config.learner.batch_size, config.learner.unroll_length).arrays
+    products = raw.learner_products(agent, unrolls, experiment.frames_per_update // frames_per_step(config))
+    outer = _measure_outer_parts(environments, stepping, experiment.make_local_policy, products, seconds)
     for environment in environments:
         environment.close()
     whole = timing.whole(lambda run: experiment.build_trainer(seed, run, print), seconds, warm_up)
-    return {"parts": parts, "whole": whole / frames_per_step(config)}
+    return {"parts": parts, "outer_parts": outer, "whole": whole / frames_per_step(config)}
+
+
+def _measure_outer_parts(
+    environments: Sequence[BatchedEnvironment],
+    stepping: Sequence[Callable[[], int]],
+    make_policy: Callable[[BatchedEnvironment], tf_policy.TFPolicy],
+    products: Callable[[], int],
+    seconds: float,
+) -> dict[str, float]:
+    """What `raw.measure` says, with `stepping` where the environments have no emulators that step alone."""
+    games = [environment for environment in environments if isinstance(environment, AtariEnvironment)]
+    policies = [make_policy(environment) for environment in environments]
+    emulation = raw.emulation_bodies(games) or stepping
+    return raw.measure(emulation, policies, environments[0].num_envs, products, seconds)
 
 
 def replay_bodies(
@@ -202,11 +227,8 @@ def _measure_replay_once(experiment: AcerExperiment, seed: int, seconds: float) 
         "storing": timing.rate([store], seconds),
         "sampling": timing.rate([sample], seconds) / settings.ratio,
     }
-    games = [environment for environment in environments if isinstance(environment, AtariEnvironment)]
-    policies = [experiment.make_local_policy(environment) for environment in environments]
     products = raw.learner_products(agent, random_unrolls(agent, size, length).arrays, size * length)
-    emulation = raw.emulation_bodies(games) or stepping
-    outer = raw.measure(emulation, policies, runtime.envs_per_actor, products, seconds)
+    outer = _measure_outer_parts(environments, stepping, experiment.make_local_policy, products, seconds)
     outer["products of learner"] /= learned
     for environment in environments:
         environment.close()

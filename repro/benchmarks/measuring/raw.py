@@ -76,7 +76,7 @@ def inference_products(policy: tf_policy.TFPolicy, num_envs: int) -> Callable[[]
 
     spec = policy.time_step_spec.observation
     batched = tf.nest.map_structure(lambda leaf: tf.TensorSpec([num_envs, *leaf.shape], leaf.dtype), spec)
-    return _body(products(act.get_concrete_function(batched).graph), num_envs)
+    return one_call(products(act.get_concrete_function(batched).graph), num_envs)
 
 
 def learner_products(agent: tf_agent.TFAgent, batch: Any, units: int) -> Callable[[], int]:
@@ -89,7 +89,7 @@ def learner_products(agent: tf_agent.TFAgent, batch: Any, units: int) -> Callabl
     """
     stacked = with_stacks(tf.nest.map_structure(as_tensor, batch))
     graph = tf.function(agent.train, autograph=False).get_concrete_function(stacked).graph
-    return _body(products(graph), units)
+    return one_call(products(graph), units)
 
 
 def products(graph: FuncGraph) -> list[Callable[[], tf.Tensor]]:
@@ -148,7 +148,7 @@ def _product(op: tf.Operation, rng: tf.random.Generator) -> Callable[[], tf.Tens
     return functools.partial(getattr(tf.raw_ops, op.type), **how)
 
 
-def _body(found: Sequence[Callable[[], tf.Tensor]], units: int) -> Callable[[], int]:
+def one_call(found: Sequence[Callable[[], tf.Tensor]], units: int) -> Callable[[], int]:
     """All products in one call of a compiled function, which on a GPU returns before they are done."""
     compiled = tf.function(lambda: [product() for product in found], autograph=False).get_concrete_function()
     on_gpu = bool(visible_gpus())

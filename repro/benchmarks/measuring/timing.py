@@ -138,15 +138,17 @@ def summarise(what: str, unit: str, repeats: Sequence[Mapping[str, Any]]) -> dic
 
 
 def summarise_outer(repeats: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Likewise of `outer_parts`, the same work with nothing between: their medians, bound and ratio.
+    """Likewise of `outer_parts`, the same work with nothing between: their medians, bound, ratio and its spread.
 
     Parts that leave cores idle could run side by side, so that the bound is a yardstick, and no proof.
     """
     bounds = [serial_bound(repeat["outer_parts"]) for repeat in repeats]
+    ratios = [repeat["whole"] / bound for repeat, bound in zip(repeats, bounds)]
     return {
         "outer_parts": _medians([repeat["outer_parts"] for repeat in repeats]),
         "outer_bound": float(np.median(bounds)),
-        "outer_ratio": float(np.median([repeat["whole"] / bound for repeat, bound in zip(repeats, bounds)])),
+        "outer_ratio": float(np.median(ratios)),
+        "outer_spread": [min(ratios), max(ratios)],
     }
 
 

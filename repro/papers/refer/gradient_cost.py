@@ -22,10 +22,14 @@ def replay_cost(agent: FusedAgent, batch_size: int, state_size: int) -> int:
         batch_size: B.
         state_size: S.
     """
+    return operations(agent.gradient_step, tf.TensorSpec([3]), batch_spec(agent, batch_size, state_size))
+
+
+def batch_spec(agent: FusedAgent, batch_size: int, state_size: int) -> dict[str, tf.TensorSpec]:
+    """Returns the shapes of what `FusedAgent.gradient_step` reads of `batch_size` steps; arguments as `replay_cost`."""
     sizes = dict.fromkeys(("state", "next_state"), [state_size])
     sizes |= dict.fromkeys(("action", "mean", "std"), [agent.action_size])
-    batch = {name: tf.TensorSpec([batch_size, *sizes.get(name, ())]) for name in (*agent.FIELDS, "weight")}
-    return operations(agent.gradient_step, tf.TensorSpec([3]), batch)
+    return {name: tf.TensorSpec([batch_size, *sizes.get(name, ())]) for name in (*agent.FIELDS, "weight")}
 
 
 @runtime_checkable
