@@ -23,6 +23,7 @@ STEPS_OF_EACH = "learner.steps_per_update"
 """Steps of each environment, in configs of agents whose number of actors says how much is played for an update."""
 
 
+@functools.cache
 def config_path(paper: str, experiment: str, configs_dir: pathlib.Path = CONFIGS_DIR) -> pathlib.Path:
     """Returns the file of an experiment's config, `<configs_dir>/<paper>/<experiment>.py`.
 

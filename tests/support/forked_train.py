@@ -22,7 +22,7 @@ for name in ("repro.training.on_policy_experiment", "repro.report.page", "scipy.
 
 FORKING = multiprocessing.get_context("forkserver")
 """Makes processes with `run_train` as their target."""
-FORKING.set_forkserver_preload([__name__])  # and no command: their flags have the same names
+FORKING.set_forkserver_preload([__name__, "tests.support.preloaded"])  # and no command: their flags have the same names
 SECONDS = 600.0
 """How long a command may take."""
 HOURS = (5.0, -7.0, 11.0, 0.0)
