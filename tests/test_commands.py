@@ -319,6 +319,26 @@ def test_an_impossible_value_is_one_sentence_and_exit_code_2(tmp_path, arguments
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.parametrize(
+    ("config", "field", "lacking"),
+    [
+        ("impala", "learner.unroll_length", r"Unable to allocate .*"),
+        ("impala", "runtime.queue_capacity", r"unrolls of [\d.e+]+ GB, and [\d.]+ GB are available"),
+        ("impala", "network.units", r"OOM when allocating tensor with shape ?\[\d+,\d+\]"),
+        ("refer", "learner.batch_size", r"Unable to allocate .*"),
+    ],
+)
+def test_sizes_for_which_there_is_no_memory_are_one_sentence(tmp_path, config, field, lacking):
+    fields = ["--config.memory.start_steps=300"] if config == "refer" else []
+    fields += [f"--config.{field}={10**12}", f"--run_dir={tmp_path / 'x'}"]
+    done = run_command(tmp_path, "repro.train", f"--config=paper_configs/{config}/gymnasium.py:smoke", *fields)
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    sentence = (
+        rf"there is not enough memory \({lacking}\): choose smaller sizes, of which the largest are {field}=\(?1000"
+    )
+    assert re.search(sentence, done.stderr.splitlines()[-1]), done.stderr
+
+
 def test_a_run_that_training_evaluates_says_at_its_end_what_counts(tmp_path):
     fields = ["--config.env.task=CartPole-v1", "--config.num_env_steps=480"]
     config = "--config=paper_configs/acer/gymnasium.py:smoke"
