@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.policies import tf_policy
 
+from repro.config import check_interval
 from repro.environments.batched import BatchedEnvironment
 from repro.networks.gaussian_actor_critic import GaussianActorCritic
 from repro.networks.gaussian_policy import GaussianPolicy
@@ -38,7 +39,7 @@ class ContinuousExperiment(AcerExperiment):
         They are the same for all agents and tasks. {}: the configuration has no sweep, but values of its own.
 
         Raises:
-            ValueError: it has both.
+            ValueError: it has both, or what cannot be sampled from.
         """
         if "sweep" not in self.config:
             return {}
@@ -49,6 +50,8 @@ class ContinuousExperiment(AcerExperiment):
                     "it: delete one of them."
                 )
         sweep, rng = self.config.sweep, np.random.default_rng(seed)
+        check_interval("sweep.learning_rate", sweep.learning_rate, above_zero=True)
+        check_interval("sweep.delta", sweep.delta, above_zero=False)
         learning_rate = log_uniform(rng, *sweep.learning_rate)
         return {"learning_rate": learning_rate, "delta": float(rng.uniform(*sweep.delta))}
 
