@@ -24,9 +24,10 @@ LATER: Mapping[str, Mapping[str, Any]] = {
 
 RANGES: Sequence[tuple[str, Callable[[float], bool], Sequence[str]]] = (
     ("a finite number above 0", lambda x: 0 < x < math.inf, (
-        "num_env_frames", "num_env_steps", "refer.c", "network.std", "hidden_scale", "initial_variance",
-        "time_steps_per_gradient", "rmsprop_epsilon", "adam_epsilon", "meta.epsilon",
+        "num_env_frames", "num_env_steps", "refer.c", "network.std", "hidden_scale", "rmsprop_epsilon", "adam_epsilon",
+        "meta.epsilon",
     )),
+    ("a number above 0, at most 10000", lambda x: 0 < x <= 10_000, ("initial_variance", "time_steps_per_gradient")),
     ("a number above 0", lambda x: x > 0, (
         "clip_rho", "clip_c", "clip_pg_rho", "truncation", "clip_error", "ppo.clip", "silent_seconds",
     )),
@@ -41,18 +42,20 @@ RANGES: Sequence[tuple[str, Callable[[float], bool], Sequence[str]]] = (
     ("a finite number", math.isfinite, ("meta.initial", "initial_gamma", "log_std_min", "log_std_max", "threshold")),
     ("a number from 0 to 1", lambda x: 0 <= x <= 1, (
         "discount", "lambda_", "gae_lambda", "trace_lambda", "loss.alpha", "alpha_rho", "alpha_c", "average_decay",
-        "rmsprop_decay", "target_update", "initial_beta", "max_far_policy_fraction", "beta_step_size",
+        "rmsprop_decay", "initial_beta", "max_far_policy_fraction", "beta_step_size",
         "evaluation.epsilon", "exploration.first", "exploration.last", "exploration.theta", "priority_of_max",
     )),
+    ("a number above 0, at most 1", lambda x: 0 < x <= 1, ("target_update",)),
     ("a number above 0 and below 1", lambda x: 0 < x < 1, ("exploration.base",)),
     ("a number from 0 and below 1", lambda x: 0 <= x < 1, ("rmsprop_momentum", "beta_1", "beta_2")),
     ("1 or more", lambda x: x >= 1, (
         "batch_size", "unroll_length", "units", "advantage_units", "lstm_units", "embedding_units", "language_units",
         "network.window", "num_heads", "head_units", "dueling_units", "dueling_samples", "replay.steps",
         "replay.period", "first_priority_n", "replay.capacity", "target_period", "publish_steps", "steps_per_update",
-        "steps_per_call", "loss.n", "memory.capacity", "start_steps", "queue_capacity", "ppo.steps", "ppo.epochs",
+        "loss.n", "memory.capacity", "start_steps", "queue_capacity", "ppo.steps", "ppo.epochs",
         "evaluation.episodes", "evaluation.num_envs", "window_frames", "window_steps",
     )),
+    ("1 or more, at most 10000", lambda x: 1 <= x <= 10_000, ("steps_per_call",)),
     ("at most 10000", lambda x: x <= 10_000, (
         "num_actors", "envs_per_actor", "num_learners", "runtime.threads", "env_threads",
     )),

@@ -239,6 +239,12 @@ class SequenceExperiment(ActorExperiment):
                 f"replay.first_frames={replay.first_frames}: the budget, num_env_{unit}={amount}, ends before anything "
                 "is learned; choose less, or a larger budget."
             )
+        num_envs = self.num_actors * self.envs_per_actor
+        if (most := amount // frames_per_step(config) // num_envs) < replay.steps:
+            raise ValueError(
+                f"replay.steps={replay.steps}: in the budget, num_env_{unit}={amount}, each of {num_envs} environments "
+                f"plays {most} steps; choose at most as many, or a larger budget."
+            )
         if (capacity := self.sequence_settings.capacity) < config.learner.batch_size:
             raise ValueError(
                 f"replay.{self.CAPACITY}={replay[self.CAPACITY]} hold {capacity} sequences, less than one batch "
