@@ -25,7 +25,7 @@ LATER: Mapping[str, Mapping[str, Any]] = {
 RANGES: Sequence[tuple[str, Callable[[float], bool], Sequence[str]]] = (
     ("a finite number above 0", lambda x: 0 < x < math.inf, (
         "num_env_frames", "num_env_steps", "refer.c", "network.std", "hidden_scale", "rmsprop_epsilon", "adam_epsilon",
-        "meta.epsilon",
+        "meta.epsilon", "gradients_per_step",
     )),
     ("a number above 0, at most 10000", lambda x: 0 < x <= 10_000, ("initial_variance", "time_steps_per_gradient")),
     ("a number above 0", lambda x: x > 0, (
@@ -36,7 +36,7 @@ RANGES: Sequence[tuple[str, Callable[[float], bool], Sequence[str]]] = (
         "annealing", "clip_global_norm", "entropy_cost", "baseline_cost", "value_cost", "policy_cost", "kl_cost",
         "delta", "rescaling", "rate_steps", "prioritised.alpha", "priority_exponent", "importance_exponent",
         "output_scale", "mean_bound", "core_units", "exploration.std", "spread", "learner.burn_in", "replay.burn_in",
-        "overlap", "replay.ratio", "gradients_per_step", "first_frames", "weights_delay", "lockstep_lag",
+        "overlap", "replay.ratio", "first_frames", "weights_delay", "lockstep_lag",
         "checkpoint_seconds",
     )),
     ("a finite number", math.isfinite, ("meta.initial", "initial_gamma", "log_std_min", "log_std_max", "threshold")),

@@ -106,6 +106,7 @@ def test_a_replay_of_less_than_a_batch_is_refused(tmp_path, agent, field, size, 
         ("r2d2_n_step_5", "loss", "n", 11, "sequences of replay.steps=10 have no such returns; choose at most that"),
         ("retrace", "replay", "first_frames", 10_000, "the budget, num_env_steps=10000, ends before"),
         ("retrace", "replay", "steps", 1_251, "in the budget, num_env_steps=10000, each of 8 environments plays 1250"),
+        ("r2d2_retrace", "network", "core_units", 0, "choose 1 or more"),
         ("r2d2_retrace", "replay", "first_frames", 10**9, "the budget, num_env_steps=10000, ends before"),
     ],
 )
