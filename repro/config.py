@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+import re
+import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -27,22 +30,24 @@ RANGES: Sequence[tuple[str, Callable[[float], bool], Sequence[str]]] = (
         "num_env_frames", "num_env_steps", "refer.c", "network.std", "hidden_scale", "rmsprop_epsilon", "adam_epsilon",
         "meta.epsilon", "gradients_per_step",
     )),
-    ("a number above 0, at most 10000", lambda x: 0 < x <= 10_000, ("initial_variance", "time_steps_per_gradient")),
+    ("a number above 0, at most 10000", lambda x: 0 < x <= 10_000, (
+        "initial_variance", "exploration.std", "time_steps_per_gradient",
+    )),
     ("a number above 0", lambda x: x > 0, (
         "clip_rho", "clip_c", "clip_pg_rho", "truncation", "clip_error", "ppo.clip", "silent_seconds",
     )),
     ("a finite number from 0", lambda x: 0 <= x < math.inf, (
         "learning_rate", "final_learning_rate", "policy_learning_rate", "value_learning_rate", "weight_decay",
-        "annealing", "clip_global_norm", "entropy_cost", "baseline_cost", "value_cost", "policy_cost", "kl_cost",
+        "clip_global_norm", "entropy_cost", "baseline_cost", "value_cost", "policy_cost", "kl_cost",
         "delta", "rescaling", "rate_steps", "prioritised.alpha", "priority_exponent", "importance_exponent",
-        "output_scale", "mean_bound", "core_units", "exploration.std", "spread", "learner.burn_in", "replay.burn_in",
+        "output_scale", "mean_bound", "core_units", "spread", "learner.burn_in", "replay.burn_in",
         "overlap", "replay.ratio", "first_frames", "weights_delay", "lockstep_lag",
         "checkpoint_seconds",
     )),
     ("a finite number", math.isfinite, ("meta.initial", "initial_gamma", "log_std_min", "log_std_max", "threshold")),
     ("a number from 0 to 1", lambda x: 0 <= x <= 1, (
         "discount", "lambda_", "gae_lambda", "trace_lambda", "loss.alpha", "alpha_rho", "alpha_c", "average_decay",
-        "rmsprop_decay", "initial_beta", "max_far_policy_fraction", "beta_step_size",
+        "rmsprop_decay", "initial_beta", "max_far_policy_fraction", "beta_step_size", "annealing",
         "evaluation.epsilon", "exploration.first", "exploration.last", "exploration.theta", "priority_of_max",
     )),
     ("a number above 0, at most 1", lambda x: 0 < x <= 1, ("target_update",)),
@@ -51,11 +56,11 @@ RANGES: Sequence[tuple[str, Callable[[float], bool], Sequence[str]]] = (
     ("1 or more", lambda x: x >= 1, (
         "batch_size", "unroll_length", "units", "advantage_units", "lstm_units", "embedding_units", "language_units",
         "network.window", "num_heads", "head_units", "dueling_units", "dueling_samples", "replay.steps",
-        "replay.period", "first_priority_n", "replay.capacity", "target_period", "publish_steps", "steps_per_update",
+        "replay.period", "replay.capacity", "target_period", "publish_steps", "steps_per_update",
         "loss.n", "memory.capacity", "start_steps", "queue_capacity", "ppo.steps", "ppo.epochs",
         "evaluation.episodes", "evaluation.num_envs", "window_frames", "window_steps",
     )),
-    ("1 or more, at most 10000", lambda x: 1 <= x <= 10_000, ("steps_per_call",)),
+    ("1 or more, at most 10000", lambda x: 1 <= x <= 10_000, ("steps_per_call", "first_priority_n")),
     ("at most 10000", lambda x: x <= 10_000, (
         "num_actors", "envs_per_actor", "num_learners", "runtime.threads", "env_threads",
     )),
@@ -168,6 +173,13 @@ def use_processes(config: ml_collections.ConfigDict) -> None:
     config.runtime.schedule = PROCESSES
     if resolve(config).runtime.schedule != PROCESSES:
         raise ValueError(f"agent {config.agent} has its own runtime.schedule: its actors cannot be processes.")
+
+
+def missing_field(error: AttributeError | KeyError) -> str | None:
+    """Returns the name of a field, or section, that was read and that the configuration lacks; None: another error."""
+    raised_in = traceback.extract_tb(error.__traceback__)[-1].filename
+    named = re.search(r"'(\w+)\\?'", str(error))
+    return named[1] if named and raised_in == inspect.getfile(ml_collections.ConfigDict) else None
 
 
 def check_schedule(config: ml_collections.ConfigDict, schedules: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ import ml_collections
 from absl import flags
 
 from repro import cli
-from repro.config import budget, check_numbers, flatten, resolve, tasks, total_budget, use_processes
+from repro.config import budget, check_numbers, flatten, missing_field, resolve, tasks, total_budget, use_processes
 from repro.training.stopping import UPDATE, StopSignal
 
 if TYPE_CHECKING:
@@ -72,6 +72,14 @@ def main(argv: list[str]) -> None:
     except (MemoryError, tf.errors.ResourceExhaustedError) as error:
         run.remove_new()
         cli.fail(f"{_describe_shortage(error, config)} {_describe_checkpoint(run_dir)}", code=1)
+    except (AttributeError, KeyError) as error:
+        if (field := missing_field(error)) is None:
+            raise
+        run.remove_new()
+        cli.fail(
+            f"the configuration has no field {field!r}, which {resolve(config).algorithm} reads with these settings; "
+            "choose an agent or a configuration that has it."
+        )
     began_at, lost = trainer.updates, False
     stop.attach(trainer, lambda unended: _say(_describe_stop(trainer, unended)))
     if trainer.updates:

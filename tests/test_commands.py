@@ -41,6 +41,10 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
         ([CONFIG, "--config.learner.learning_rate=fast"], "learner.learning_rate='fast' is not of type float"),
         (["--config=paper_configs/impala/atari_shalow.py"], "did you mean 'paper_configs/impala/atari_shallow.py'?"),
         (["--config=paper_configs/impala/atari_shalow.py"], "(there are paper_configs/impala/atari_57.py, "),
+        (
+            [CONFIG, "--config.scale=paper"],
+            "scale='paper': a scale changes many fields, and is given with the file",
+        ),
         ([CONFIG.replace("smoke", "huge")], "Unknown scale 'huge': choose one of smoke, desk, paper."),
         (
             [CONFIG, "--config.env.kwargs.gravity=3"],
@@ -337,6 +341,22 @@ def test_sizes_for_which_there_is_no_memory_are_one_sentence(tmp_path, config, f
         rf"there is not enough memory \({lacking}\): choose smaller sizes, of which the largest are {field}=\(?1000"
     )
     assert re.search(sentence, done.stderr.splitlines()[-1]), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("config", "setting", "field"),
+    [
+        ("refer", "learner.method=naf", "exploration"),
+        ("refer", "algorithm=refer.ppo", "ppo"),
+        ("impala", "algorithm=acer.discrete", "on_policy"),
+    ],
+)
+def test_a_field_that_the_settings_need_and_the_configuration_lacks_is_named(tmp_path, config, setting, field):
+    arguments = f"--config=paper_configs/{config}/gymnasium.py:smoke", f"--config.{setting}"
+    done = run_command(tmp_path, "repro.train", *arguments, f"--run_dir={tmp_path / 'x'}")
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert f": the configuration has no field '{field}', which " in done.stderr.splitlines()[-1]
+    assert not (tmp_path / "x").exists()
 
 
 def test_a_run_that_training_evaluates_says_at_its_end_what_counts(tmp_path):

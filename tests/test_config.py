@@ -14,7 +14,7 @@ from paper_configs.ctrace import dqn, r2d2
 from paper_configs.impala import atari_shallow, gymnasium
 from paper_configs.refer import gymnasium as refer
 from paper_configs.stac import gymnasium as stac
-from repro.config import RANGES, agents, check_numbers, flatten, resolve, resolve_plain, whole_product
+from repro.config import RANGES, agents, check_numbers, flatten, missing_field, resolve, resolve_plain, whole_product
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -58,6 +58,20 @@ def test_the_ends_of_a_range_and_what_is_no_number_are_taken():
     check_numbers(
         ml_collections.ConfigDict({"env": {"kwargs": {"truncation": 0, "overlap": -0.1}}})
     )  # its own business
+
+
+def test_a_field_that_is_missing_is_told_from_other_errors():
+    config = ml_collections.ConfigDict({"env": {"task": "pong"}})
+    for read, field in (
+        (lambda: config.env.tasc, "tasc"),
+        (lambda: config["env"]["tasc"], "tasc"),
+        (lambda: config.nev.task, "nev"),
+        (lambda: {}["tasc"], None),
+        (lambda: math.tasc, None),
+    ):
+        with pytest.raises((AttributeError, KeyError)) as raised:
+            read()
+        assert missing_field(raised.value) == field
 
 
 def test_every_range_is_that_of_a_field():

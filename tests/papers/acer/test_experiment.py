@@ -1,6 +1,7 @@
 """ACER's experiments: what an agent's name and a seed mean, and whole runs that resume to the bit."""
 
 import contextlib
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from paper_configs.acer import atari, continuous, gymnasium
 from repro import machine_memory
-from repro.config import SCALES, agents
+from repro.config import SCALES, agents, resolve
 from repro.papers import find_experiment
 from repro.training import devices
 from repro.training.learner import Learner
@@ -154,6 +155,23 @@ def test_a_sweep_that_cannot_be_sampled_from_is_refused(field, ends, lowest):
     config.sweep[field] = ends
     with pytest.raises(ValueError, match=rf"^sweep\.{field}=\(.*\): choose the two ends of an interval .* {lowest}\.$"):
         find_experiment(config).sample_hparams(1)
+
+
+@pytest.mark.parametrize(
+    ("agent", "section", "field", "value", "sentence"),
+    [
+        ("acer", "loss", "method", "retrace", "loss.method='retrace': choose acer, a3c, tis."),
+        ("acer", "loss", "method", "a3c", "loss.method=a3c learns from new unrolls alone, not from a replay"),
+        ("a3c", "learner", "on_policy", False, "loss.method=a3c learns from new unrolls alone, not from a replay"),
+        ("acer", "network", "advantage_units", (), "loss.method=acer and a network with 0 arrays of A"),
+        ("acer", "replay", "ratio", 0.0, "replay.ratio=0 leaves nothing to learn from: set learner.on_policy=True."),
+    ],
+)
+def test_a_method_without_what_it_needs_is_refused(tmp_path, agent, section, field, value, sentence):
+    config = resolve(_small_continuous(agent))
+    config[section][field] = value
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}"):
+        find_experiment(config).build_trainer(3, Folder(tmp_path), print)
 
 
 @pytest.mark.parametrize(("section", "field"), [("learner", "learning_rate"), ("loss", "delta")])

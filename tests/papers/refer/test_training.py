@@ -536,16 +536,16 @@ def test_a_memory_that_is_larger_than_the_machine_s_is_one_sentence(tmp_path, mo
 @pytest.mark.parametrize(
     ("section", "field", "value", "chosen"),
     [
-        ("refer", "c", 0.0, "above 0"),
-        ("refer", "annealing", -1.0, "from 0"),
-        ("learner", "annealing", -1.0, "from 0"),
-        ("learner", "learning_rate", -1.0, "from 0"),
+        ("refer", "c", 0.0, "finite number above 0"),
+        ("refer", "annealing", -1.0, "number from 0 to 1"),
+        ("learner", "annealing", 1.5, "number from 0 to 1"),
+        ("learner", "learning_rate", -1.0, "finite number from 0"),
     ],
 )
 def test_settings_of_annealing_are_checked_once(tmp_path, section, field, value, chosen):
     config = small_config()
     config[section][field] = value
-    with pytest.raises(ValueError, match=f"^{section}.{field}={value}: choose a finite number {chosen}.$"):
+    with pytest.raises(ValueError, match=f"^{section}.{field}={value}: choose a {chosen}.$"):
         find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
 
 

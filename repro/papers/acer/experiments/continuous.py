@@ -80,6 +80,11 @@ class ContinuousExperiment(AcerExperiment):
 
     def make_agent(self, environment: BatchedEnvironment, seed: int) -> ContinuousAgent:
         loss, network = self.config.loss, self.make_network(environment, seed)
+        if loss.method == "a3c" and (self.replay_settings.ratio or not self.replay_settings.on_policy):
+            raise ValueError(
+                "loss.method=a3c learns from new unrolls alone, not from a replay: choose another method, or "
+                "replay.ratio=0 and learner.on_policy=True."
+            )
         return self.AGENT(
             environment.time_step_spec,
             environment.action_spec,
