@@ -28,11 +28,12 @@ LATER: Mapping[str, Mapping[str, Any]] = {
 RANGES: Sequence[tuple[str, Callable[[float], bool], Sequence[str]]] = (
     ("a finite number above 0", lambda x: 0 < x < math.inf, (
         "num_env_frames", "num_env_steps", "refer.c", "network.std", "hidden_scale", "rmsprop_epsilon", "adam_epsilon",
-        "meta.epsilon", "gradients_per_step",
+        "meta.epsilon",
     )),
     ("a number above 0, at most 10000", lambda x: 0 < x <= 10_000, (
-        "initial_variance", "exploration.std", "time_steps_per_gradient",
+        "initial_variance", "exploration.std", "time_steps_per_gradient", "gradients_per_step",
     )),
+    ("a number from 0, at most 10000", lambda x: 0 <= x <= 10_000, ("replay.ratio",)),
     ("a number above 0", lambda x: x > 0, (
         "clip_rho", "clip_c", "clip_pg_rho", "truncation", "clip_error", "ppo.clip", "silent_seconds",
     )),
@@ -41,7 +42,7 @@ RANGES: Sequence[tuple[str, Callable[[float], bool], Sequence[str]]] = (
         "clip_global_norm", "entropy_cost", "baseline_cost", "value_cost", "policy_cost", "kl_cost",
         "delta", "rescaling", "rate_steps", "prioritised.alpha", "priority_exponent", "importance_exponent",
         "output_scale", "mean_bound", "core_units", "spread", "learner.burn_in", "replay.burn_in",
-        "overlap", "replay.ratio", "first_frames", "weights_delay", "lockstep_lag",
+        "overlap", "first_frames", "weights_delay", "lockstep_lag",
         "checkpoint_seconds",
     )),
     ("a finite number", math.isfinite, ("meta.initial", "initial_gamma", "log_std_min", "log_std_max", "threshold")),
@@ -55,12 +56,12 @@ RANGES: Sequence[tuple[str, Callable[[float], bool], Sequence[str]]] = (
     ("a number from 0 and below 1", lambda x: 0 <= x < 1, ("rmsprop_momentum", "beta_1", "beta_2")),
     ("1 or more", lambda x: x >= 1, (
         "batch_size", "unroll_length", "units", "advantage_units", "lstm_units", "embedding_units", "language_units",
-        "network.window", "num_heads", "head_units", "dueling_units", "dueling_samples", "replay.steps",
+        "network.window", "num_heads", "head_units", "dueling_units", "replay.steps",
         "replay.period", "replay.capacity", "target_period", "publish_steps", "steps_per_update",
         "loss.n", "memory.capacity", "start_steps", "queue_capacity", "ppo.steps", "ppo.epochs",
         "evaluation.episodes", "evaluation.num_envs", "window_frames", "window_steps",
     )),
-    ("1 or more, at most 10000", lambda x: 1 <= x <= 10_000, ("steps_per_call", "first_priority_n")),
+    ("1 or more, at most 10000", lambda x: 1 <= x <= 10_000, ("steps_per_call", "first_priority_n", "dueling_samples")),
     ("at most 10000", lambda x: x <= 10_000, (
         "num_actors", "envs_per_actor", "num_learners", "runtime.threads", "env_threads",
     )),

@@ -182,6 +182,22 @@ def test_a_value_beside_a_sweep_of_it_is_refused(tmp_path, section, field):
         find_experiment(config).build_trainer(3, Folder(tmp_path), print)
 
 
+@pytest.mark.parametrize(
+    ("schedule", "actors", "lag", "fitting"),
+    [("lockstep", 2, 0, {1, 2, 4, 8, 16, 24}), ("lockstep", 2, 1, {1, 2, 4, 8}), ("async", 2, 0, {1, 2, 4})],
+)
+def test_a_batch_of_several_weights_is_refused_where_gradients_are_on_policy(schedule, actors, lag, fitting):
+    config = gymnasium.get_config("smoke")
+    config.runtime.update({"schedule": schedule, "num_actors": actors, "envs_per_actor": 4, "lockstep_lag": lag})
+    for batch_size in range(1, 25):
+        config.learner.batch_size = batch_size
+        if batch_size in fitting:
+            find_experiment(config)._check_batches()
+        else:
+            with pytest.raises(ValueError, match=rf"^learner\.batch_size={batch_size}: on-policy updates learn from "):
+                find_experiment(config)._check_batches()
+
+
 def test_a_replay_too_small_for_a_batch_is_refused():
     config = _small_atari("acer_ratio_4")
     config.replay.frames, config.learner.batch_size = 100, 4
