@@ -244,6 +244,8 @@ def _check_settings(config: ml_collections.ConfigDict, settings: Mapping[str, st
         fail(f"agent={agent!r}{nearest(agent, agents(config))} (known: {', '.join(agents(config))})")
     own = flatten(config.get("variants", {}).get(agent, {}))
     for name, text in settings.items():
+        if name == "scale" and text != config.get("scale", text):
+            fail(f"scale={text!r}: a scale changes many fields, and is given with the file, as --config=<file>:{text}.")
         if name in own:
             fail(f"agent {agent} has its own {name}; change it with --config.variants.{agent}.{name}={text}.")
         if name not in fields and re.match(r"env\.kwargs\b", name):

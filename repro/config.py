@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+import re
+import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -24,27 +27,47 @@ LATER: Mapping[str, Mapping[str, Any]] = {
 
 RANGES: Sequence[tuple[str, Callable[[float], bool], Sequence[str]]] = (
     ("a finite number above 0", lambda x: 0 < x < math.inf, (
-        "num_env_frames", "num_env_steps", "refer.c", "network.std", "initial_variance", "time_steps_per_gradient",
+        "num_env_frames", "num_env_steps", "refer.c", "network.std", "hidden_scale", "rmsprop_epsilon", "adam_epsilon",
+        "meta.epsilon",
     )),
-    ("a number above 0", lambda x: x > 0, ("clip_rho", "clip_c", "clip_pg_rho", "truncation", "ppo.clip")),
+    ("a number above 0, at most 10000", lambda x: 0 < x <= 10_000, (
+        "initial_variance", "exploration.std", "time_steps_per_gradient", "gradients_per_step",
+    )),
+    ("a number from 0, at most 10000", lambda x: 0 <= x <= 10_000, ("replay.ratio",)),
+    ("a number above 0", lambda x: x > 0, (
+        "clip_rho", "clip_c", "clip_pg_rho", "truncation", "clip_error", "ppo.clip", "silent_seconds",
+    )),
     ("a finite number from 0", lambda x: 0 <= x < math.inf, (
         "learning_rate", "final_learning_rate", "policy_learning_rate", "value_learning_rate", "weight_decay",
-        "annealing", "clip_global_norm", "loss.delta", "exploration.std", "core_units", "learner.burn_in", "overlap",
-        "replay.ratio", "gradients_per_step", "weights_delay", "lockstep_lag", "checkpoint_seconds",
+        "clip_global_norm", "entropy_cost", "baseline_cost", "value_cost", "policy_cost", "kl_cost",
+        "delta", "rescaling", "rate_steps", "prioritised.alpha", "priority_exponent", "importance_exponent",
+        "output_scale", "mean_bound", "core_units", "spread", "learner.burn_in", "replay.burn_in",
+        "overlap", "first_frames", "weights_delay", "lockstep_lag",
+        "checkpoint_seconds",
     )),
+    ("a finite number", math.isfinite, ("meta.initial", "initial_gamma", "log_std_min", "log_std_max", "threshold")),
     ("a number from 0 to 1", lambda x: 0 <= x <= 1, (
         "discount", "lambda_", "gae_lambda", "trace_lambda", "loss.alpha", "alpha_rho", "alpha_c", "average_decay",
-        "rmsprop_decay", "target_update", "initial_beta", "max_far_policy_fraction", "beta_step_size",
-        "evaluation.epsilon", "exploration.first", "exploration.last", "exploration.base", "priority_of_max",
+        "rmsprop_decay", "initial_beta", "max_far_policy_fraction", "beta_step_size", "annealing",
+        "evaluation.epsilon", "exploration.first", "exploration.last", "exploration.theta", "priority_of_max",
     )),
+    ("a number above 0, at most 1", lambda x: 0 < x <= 1, ("target_update",)),
+    ("a number above 0 and below 1", lambda x: 0 < x < 1, ("exploration.base",)),
     ("a number from 0 and below 1", lambda x: 0 <= x < 1, ("rmsprop_momentum", "beta_1", "beta_2")),
     ("1 or more", lambda x: x >= 1, (
-        "learner.batch_size", "unroll_length", "num_heads", "head_units", "dueling_units", "dueling_samples",
-        "target_period", "publish_steps", "steps_per_update", "steps_per_call", "loss.n", "memory.capacity",
-        "queue_capacity", "ppo.epochs", "ppo.batch_size", "evaluation.episodes", "evaluation.num_envs",
+        "batch_size", "unroll_length", "units", "advantage_units", "lstm_units", "embedding_units", "language_units",
+        "network.window", "num_heads", "head_units", "dueling_units", "replay.steps",
+        "replay.period", "replay.capacity", "target_period", "publish_steps", "steps_per_update",
+        "loss.n", "memory.capacity", "start_steps", "queue_capacity", "ppo.steps", "ppo.epochs",
+        "evaluation.episodes", "evaluation.num_envs", "window_frames", "window_steps",
+    )),
+    ("1 or more, at most 10000", lambda x: 1 <= x <= 10_000, ("steps_per_call", "first_priority_n", "dueling_samples")),
+    ("at most 10000", lambda x: x <= 10_000, (
+        "num_actors", "envs_per_actor", "num_learners", "runtime.threads", "env_threads",
     )),
 )  # fmt: skip
-"""What a field may be, in words, and the ends of the names of such fields. What is no number is not compared."""
+"""What a field, or each of several numbers that it has, may be, in words, and the ends of the names of such fields.
+What is no number is not compared."""
 
 
 def flatten(config: Mapping[str, Any] | ml_collections.ConfigDict, prefix: str = "") -> dict[str, Any]:
@@ -153,6 +176,13 @@ def use_processes(config: ml_collections.ConfigDict) -> None:
         raise ValueError(f"agent {config.agent} has its own runtime.schedule: its actors cannot be processes.")
 
 
+def missing_field(error: AttributeError | KeyError) -> str | None:
+    """Returns the name of a field, or section, that was read and that the configuration lacks; None: another error."""
+    raised_in = traceback.extract_tb(error.__traceback__)[-1].filename
+    named = re.search(r"'(\w+)\\?'", str(error))
+    return named[1] if named and raised_in == inspect.getfile(ml_collections.ConfigDict) else None
+
+
 def check_schedule(config: ml_collections.ConfigDict, schedules: Sequence[str]) -> None:
     """Raises ValueError if `runtime.schedule` is not one of those that an agent has."""
     if config.runtime.schedule not in schedules:
@@ -165,14 +195,21 @@ def check_choice(field: str, value: str, choices: Collection[str]) -> None:
         raise ValueError(f"{field}={value!r}: choose {', '.join(choices)}.")
 
 
+def check_interval(field: str, ends: Sequence[float], *, above_zero: bool) -> None:
+    """Raises ValueError if a field does not have two numbers from 0, or above 0, the lower one first."""
+    if len(ends) != 2 or not 0 <= ends[0] <= ends[1] or (above_zero and ends[0] == 0):
+        lowest = "above 0" if above_zero else "from 0"
+        raise ValueError(f"{field}={tuple(ends)}: choose the two ends of an interval of numbers {lowest}.")
+
+
 def check_numbers(config: ml_collections.ConfigDict) -> None:
     """Raises ValueError for a number, but of an environment, that is not in the range that `RANGES` gives its field."""
     for name, value in flatten(config).items():
-        if name.startswith("env.") or isinstance(value, bool) or not isinstance(value, (int, float)):
-            continue
-        for words, holds, fields in RANGES:
-            if not holds(value) and f".{name}".endswith(tuple(f".{field}" for field in fields)):
-                raise ValueError(f"{name}={value}: choose {words}.")
+        values = value if isinstance(value, (list, tuple)) else (value,)
+        numbers = [x for x in values if isinstance(x, (int, float)) and not isinstance(x, bool)]
+        for words, holds, fields in () if name.startswith("env.") else RANGES:
+            if not all(map(holds, numbers)) and f".{name}".endswith(tuple(f".{field}" for field in fields)):
+                raise ValueError(f"{name}={value}: choose {words}{' for each' if len(values) > 1 else ''}.")
 
 
 def check_rates(learner: ml_collections.ConfigDict) -> None:

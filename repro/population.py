@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from absl import flags
 
 from repro import cli
-from repro.config import budget, resolve, total_budget
+from repro.config import budget, check_numbers, resolve, total_budget
 
 if TYPE_CHECKING:
     from repro.training.sizes import Machine
@@ -47,6 +47,7 @@ def main(argv: list[str]) -> None:
     threads = max(1, len(os.sched_getaffinity(0)) // JOBS.value)
     try:
         unit, _ = budget(CONFIG.value)
+        check_numbers(resolve(CONFIG.value))
         if chosen := fill_in(CONFIG.value, run_dir, lambda: _find_machine(threads)):
             print(chosen, file=sys.stderr)
         population = Population(CONFIG.value, SEED.value, run_dir, threads)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,17 @@ import ml_collections
 from absl import flags
 
 from repro import cli
-from repro.config import PROCESSES, budget, check_numbers, resolve, tasks, total_budget, use_processes
+from repro.config import (
+    PROCESSES,
+    budget,
+    check_numbers,
+    flatten,
+    missing_field,
+    resolve,
+    tasks,
+    total_budget,
+    use_processes,
+)
 from repro.training.stopping import UPDATE, StopSignal
 
 if TYPE_CHECKING:
@@ -41,6 +52,8 @@ OPEN_PORTS = (
     "Actors are processes of this machine, but ports of {} are open on every interface of it and nobody is asked who "
     "connects: let a firewall close them."
 )
+SIZED = ("learner", "memory", "network", "ppo", "replay", "runtime")
+"""Sections of a configuration with sizes that take memory."""
 STOPPING = "Stopping; what is under way ends first, within half a minute, or once a checkpoint is written."
 
 
@@ -53,6 +66,8 @@ def main(argv: list[str]) -> None:
         return
     run, config, seed = opened
     cli.load_tensorflow()
+
+    import tensorflow as tf
 
     from repro.acting.supervision import ActorPoolError, EnvironmentFailedError
     from repro.training.checkpoint import CheckpointError
@@ -68,6 +83,17 @@ def main(argv: list[str]) -> None:
         cli.fail(error)
     except LearnerLostError as error:
         cli.fail(f"{str(error).rstrip('.')}. {_describe_checkpoint(run_dir)}", code=1)
+    except (MemoryError, tf.errors.ResourceExhaustedError) as error:
+        run.remove_new()
+        cli.fail(f"{_describe_shortage(error, config)} {_describe_checkpoint(run_dir)}", code=1)
+    except (AttributeError, KeyError) as error:
+        if (field := missing_field(error)) is None:
+            raise
+        run.remove_new()
+        cli.fail(
+            f"the configuration has no field {field!r}, which {resolve(config).algorithm} reads with these settings; "
+            "choose an agent or a configuration that has it."
+        )
     began_at, lost = trainer.updates, False
     stop.attach(trainer, lambda unended: _say(_describe_stop(trainer, unended)))
     if trainer.updates:
@@ -98,6 +124,9 @@ def main(argv: list[str]) -> None:
     ) as error:
         progress.close()
         cli.fail(_describe_fault(error, run, trainer), code=1)
+    except (MemoryError, tf.errors.ResourceExhaustedError) as error:
+        progress.close()
+        cli.fail(f"{_describe_shortage(error, config)} {_describe_checkpoint(run_dir)}", code=1)
     finally:
         progress.close()
         trainer.close()
@@ -244,6 +273,26 @@ def _describe_fault(error: Exception, run: RunDirectory, trainer: Trainer) -> st
     if isinstance(error, NonFiniteLossError) and _end_diverged(run, trainer, reason):
         said += " The run has diverged: it is at its end, and counts as it is."
     return said
+
+
+def _describe_shortage(error: Exception, config: ml_collections.ConfigDict) -> str:
+    """What a run says for which there is not enough memory: what did not fit, and the largest of its sizes."""
+    text = " ".join(str(error).split()).rstrip(".")
+    array = re.search(r"OOM when allocating tensor with shape ?\[[\d,]*\]", text)  # of all that TensorFlow says
+    detail = array[0] if array else text[:200] or type(error).__name__
+    fields = {name: value for name, value in flatten(resolve(config)).items() if name.split(".")[0] in SIZED}
+    sizes = {name: _largest(value) for name, value in fields.items()}
+    largest = sorted(sizes, key=lambda name: sizes[name], reverse=True)[:3]
+    return (
+        f"there is not enough memory ({detail}): choose smaller sizes, of which the largest are "
+        f"{', '.join(f'{name}={fields[name]}' for name in largest)}."
+    )
+
+
+def _largest(value: object) -> int:
+    """The largest whole number of a field, or 0."""
+    values = value if isinstance(value, (list, tuple)) else (value,)
+    return max((x for x in values if isinstance(x, int) and not isinstance(x, bool)), default=0)
 
 
 def _end_diverged(run: RunDirectory, trainer: Trainer, reason: str) -> bool:

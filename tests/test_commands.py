@@ -41,6 +41,10 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
         ([CONFIG, "--config.learner.learning_rate=fast"], "learner.learning_rate='fast' is not of type float"),
         (["--config=paper_configs/impala/atari_shalow.py"], "did you mean 'paper_configs/impala/atari_shallow.py'?"),
         (["--config=paper_configs/impala/atari_shalow.py"], "(there are paper_configs/impala/atari_57.py, "),
+        (
+            [CONFIG, "--config.scale=paper"],
+            "scale='paper': a scale changes many fields, and is given with the file",
+        ),
         ([CONFIG.replace("smoke", "huge")], "Unknown scale 'huge': choose one of smoke, desk, paper."),
         (
             [CONFIG, "--config.env.kwargs.gravity=3"],
@@ -316,6 +320,42 @@ def test_an_impossible_value_is_one_sentence_and_exit_code_2(tmp_path, arguments
     *before, last = done.stderr.splitlines()
     assert sentence in last
     assert [line.startswith("Training impala_shallow on ") for line in before] in ([], [True])
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("config", "field", "lacking"),
+    [
+        ("impala", "learner.unroll_length", r"Unable to allocate .*"),
+        ("impala", "runtime.queue_capacity", r"unrolls of [\d.e+]+ GB, and [\d.]+ GB are available"),
+        ("impala", "network.units", r"OOM when allocating tensor with shape ?\[\d+,\d+\]"),
+        ("refer", "learner.batch_size", r"Unable to allocate .*"),
+    ],
+)
+def test_sizes_for_which_there_is_no_memory_are_one_sentence(tmp_path, config, field, lacking):
+    fields = ["--config.memory.start_steps=300"] if config == "refer" else []
+    fields += [f"--config.{field}={10**12}", f"--run_dir={tmp_path / 'x'}"]
+    done = run_command(tmp_path, "repro.train", f"--config=paper_configs/{config}/gymnasium.py:smoke", *fields)
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    sentence = (
+        rf"there is not enough memory \({lacking}\): choose smaller sizes, of which the largest are {field}=\(?1000"
+    )
+    assert re.search(sentence, done.stderr.splitlines()[-1]), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("config", "setting", "field"),
+    [
+        ("refer", "learner.method=naf", "exploration"),
+        ("refer", "algorithm=refer.ppo", "ppo"),
+        ("impala", "algorithm=acer.discrete", "on_policy"),
+    ],
+)
+def test_a_field_that_the_settings_need_and_the_configuration_lacks_is_named(tmp_path, config, setting, field):
+    arguments = f"--config=paper_configs/{config}/gymnasium.py:smoke", f"--config.{setting}"
+    done = run_command(tmp_path, "repro.train", *arguments, f"--run_dir={tmp_path / 'x'}")
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert f": the configuration has no field '{field}', which " in done.stderr.splitlines()[-1]
     assert not (tmp_path / "x").exists()
 
 

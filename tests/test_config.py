@@ -10,9 +10,11 @@ import ml_collections
 import pytest
 
 from paper_configs.acer import gymnasium as acer
+from paper_configs.ctrace import dqn, r2d2
 from paper_configs.impala import atari_shallow, gymnasium
 from paper_configs.refer import gymnasium as refer
-from repro.config import RANGES, agents, check_numbers, flatten, resolve, resolve_plain, whole_product
+from paper_configs.stac import gymnasium as stac
+from repro.config import RANGES, agents, check_numbers, flatten, missing_field, resolve, resolve_plain, whole_product
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -26,8 +28,20 @@ ROOT = Path(__file__).resolve().parents[1]
         (atari_shallow, "learner.batch_size", 0, "learner.batch_size=0: choose 1 or more."),
         (atari_shallow, "learner.rmsprop_momentum", 1.0, "learner.rmsprop_momentum=1.0: choose a number from 0 and"),
         (gymnasium, "network.core_units", -2, "network.core_units=-2: choose a finite number from 0."),
-        (acer, "replay.ratio", -1.0, "replay.ratio=-1.0: choose a finite number from 0."),
+        (acer, "replay.ratio", -1.0, "replay.ratio=-1.0: choose a number from 0, at most 10000."),
         (refer, "refer.c", -1.0, "refer.c=-1.0: choose a finite number above 0."),
+        (refer, "memory.start_steps", 0, "memory.start_steps=0: choose 1 or more."),
+        (gymnasium, "network.units", (64, 0), r"network.units=\(64, 0\): choose 1 or more for each."),
+        (gymnasium, "network.units", (0,), r"network.units=\(0,\): choose 1 or more."),
+        (gymnasium, "learner.rmsprop_epsilon", 0.0, "learner.rmsprop_epsilon=0.0: choose a finite number above 0."),
+        (gymnasium, "loss.entropy_cost", -0.01, "loss.entropy_cost=-0.01: choose a finite number from 0."),
+        (gymnasium, "runtime.envs_per_actor", 10_001, "runtime.envs_per_actor=10001: choose at most 10000."),
+        (dqn, "replay.steps", 0, "replay.steps=0: choose 1 or more."),
+        (dqn, "replay.period", 0, "replay.period=0: choose 1 or more."),
+        (dqn, "loss.clip_error", -1.0, "loss.clip_error=-1.0: choose a number above 0."),
+        (r2d2, "exploration.base", 1.0, "exploration.base=1.0: choose a number above 0 and below 1."),
+        (r2d2, "replay.priority_exponent", math.inf, "replay.priority_exponent=inf: choose a finite number from 0."),
+        (stac, "meta.initial", math.nan, "meta.initial=nan: choose a finite number."),
     ],
 )
 def test_a_number_out_of_its_range_is_named_with_the_range(config, field, value, sentence):
@@ -44,6 +58,20 @@ def test_the_ends_of_a_range_and_what_is_no_number_are_taken():
     check_numbers(
         ml_collections.ConfigDict({"env": {"kwargs": {"truncation": 0, "overlap": -0.1}}})
     )  # its own business
+
+
+def test_a_field_that_is_missing_is_told_from_other_errors():
+    config = ml_collections.ConfigDict({"env": {"task": "pong"}})
+    for read, field in (
+        (lambda: config.env.tasc, "tasc"),
+        (lambda: config["env"]["tasc"], "tasc"),
+        (lambda: config.nev.task, "nev"),
+        (lambda: {}["tasc"], None),
+        (lambda: math.tasc, None),
+    ):
+        with pytest.raises((AttributeError, KeyError)) as raised:
+            read()
+        assert missing_field(raised.value) == field
 
 
 def test_every_range_is_that_of_a_field():

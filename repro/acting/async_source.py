@@ -9,7 +9,7 @@ from typing import Any
 
 from repro.acting.batches import POLL_SECONDS, Batch, GroupSizes
 from repro.acting.supervision import Interrupted, Place, SupervisedActors
-from repro.acting.unrolls import UnrollGroup
+from repro.acting.unrolls import UnrollGroup, make_groups
 from repro.acting.workers import Workers
 
 
@@ -54,8 +54,8 @@ class AsyncSource:
         self._ready: queue.Queue[Batch] = queue.Queue(1)
         in_learner_and_prefetch = 3 * sizes.per_batch
         shared = 0 if own_memory else self._filled.maxsize + in_learner_and_prefetch
-        for i in range(len(actors) * sizes.per_actor + shared):
-            self._free[i % len(self._free)].put(make_group())
+        for i, group in enumerate(make_groups(make_group, len(actors) * sizes.per_actor + shared)):
+            self._free[i % len(self._free)].put(group)
         self._interrupted = threading.Event()
         self._workers = Workers()
         self._started = False

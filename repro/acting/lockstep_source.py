@@ -15,7 +15,7 @@ import tensorflow as tf
 from repro.acting.batches import CLOSE_SECONDS, POLL_SECONDS, Batch, GroupSizes
 from repro.acting.rollout import Episode, pack_episodes, unpack_episodes
 from repro.acting.supervision import ActorPoolError, Interrupted, Place, SupervisedActors
-from repro.acting.unrolls import UnrollGroup
+from repro.acting.unrolls import UnrollGroup, make_groups
 from repro.threads import CallThread
 
 PATIENCE_SECONDS = 10.0
@@ -65,7 +65,7 @@ class LockstepSource:
         self._to_device = to_device
         self._lag = lag
         left = sizes.per_batch - math.gcd(groups_per_round, sizes.per_batch)  # the most that a round leaves
-        self._free = deque(make_group() for _ in range(groups_per_round * (lag + 2) + left))
+        self._free = deque(make_groups(make_group, groups_per_round * (lag + 2) + left))
         self._rounds: deque[_Round] = deque()  # played, waiting for their turn
         self._on_episode = actors.places[0].actor.on_episode
         self._ended: list[list[Episode]] = [[] for _ in actors.places]  # games of each actor, not yet in a round

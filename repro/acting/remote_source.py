@@ -18,7 +18,7 @@ from repro.acting.remote import RemoteWeights, Reports, make_tables, start_serve
 from repro.acting.remote_unrolls import Header, UnrollReader, make_queue
 from repro.acting.rollout import Episode
 from repro.acting.supervision import Interrupted
-from repro.acting.unrolls import UnrollGroup
+from repro.acting.unrolls import UnrollGroup, make_groups
 from repro.acting.workers import Workers
 from repro.quiet import suppress_stderr
 
@@ -67,7 +67,7 @@ class RemoteSource:
         self._on_episode = on_episode
         self._free: queue.Queue[UnrollGroup] = queue.Queue()
         in_learner_and_prefetch = 3 * sizes.per_batch
-        self._groups = [make_group() for _ in range(in_learner_and_prefetch)]
+        self._groups = make_groups(make_group, in_learner_and_prefetch)
         for group in self._groups:
             self._free.put(group)
         self._ready: queue.Queue[Batch] = queue.Queue(1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from tf_agents.trajectories import Trajectory
 
 from repro.aligned import aligned_zeros, concatenated
 from repro.environments.specs import STACK, FrameStackSpec, unwrapped
+from repro.machine_memory import available_bytes
 from repro.replay.frame_stacks import OLDER, Frames, game_starts
 
 
@@ -48,6 +49,11 @@ class UnrollGroup:
         self.actor = 0
         self.new_games = False
         self._flat = {name: tf.nest.flatten(getattr(self.arrays, name)) for name in Trajectory._fields}
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the arrays take once all of them is written."""
+        return sum(array.nbytes for arrays in self._flat.values() for array in arrays)
 
     def write(self, row: int, **fields: Any) -> None:
         """Copies fields of `Trajectory`, [group_size, ...], into one time row.
@@ -93,6 +99,18 @@ class UnrollGroup:
             for name, arrays in self._flat.items():
                 for array, part in zip(arrays, group._flat[name]):
                     part[:] = array[i * size : (i + 1) * size]
+
+
+def make_groups(make_group: Callable[[], UnrollGroup], count: int) -> list[UnrollGroup]:
+    """Returns groups of one size, at least one.
+
+    Raises:
+        MemoryError: all of them, once written, would take more memory than is available.
+    """
+    first, available = make_group(), available_bytes()
+    if (needed := count * first.nbytes) > available:
+        raise MemoryError(f"unrolls of {needed / 1e9:.1f} GB, and {available / 1e9:.1f} GB are available")
+    return [first, *(make_group() for _ in range(count - 1))]
 
 
 def stack_groups(groups: Sequence[UnrollGroup]) -> Trajectory:

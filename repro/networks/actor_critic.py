@@ -52,11 +52,26 @@ class ActorCritic(SequenceNetwork):
         )
         self._value_head = tf.keras.layers.Dense(1, kernel_initializer=TruncatedNormalFanIn(next(seeds)), name="value")
         self._instruction_encoder = instruction_encoder
+        words = {"instruction"} if instruction_encoder is not None else set()
+        self._read = frozenset({"frame", "last_action", "last_reward"} | words)
         self._core = None if core_units is None else ResettingLSTM(core_units, next(seeds))
 
     def initial_state(self, batch_size: int | tf.Tensor) -> State:
         """() without a core, else (h, c) of zeros, float32 [batch_size, units] each."""
         return () if self._core is None else self._core.initial_state(batch_size)
+
+    def check_entries(self, observation: Any) -> None:
+        """Raises ValueError for a dict without a core, no dict with one, or a dict of other entries than it reads."""
+        entries = set(observation) if isinstance(observation, Mapping) else set()
+        if bool(entries) != (self._core is not None) or (entries and not self._read <= entries):
+            raise ValueError(
+                f"ActorCritic: a recurrent core takes {{{', '.join(sorted(self._read))}}}, a feed-forward network the "
+                "frame alone: set env.last_action_and_reward=True where network.core_units is above 0, else False."
+            )
+        if unread := entries - self._read:
+            raise ValueError(
+                f"ActorCritic: no network reads {', '.join(sorted(unread))}; leave it out of the observations."
+            )
 
     def call(self, observation: Any, step_type: tf.Tensor, state: State = ()) -> tuple[tf.Tensor, tf.Tensor, State]:
         """Policy and value of every observation of an unroll.
@@ -77,17 +92,7 @@ class ActorCritic(SequenceNetwork):
         Raises:
             ValueError: when the observation is a dict without a core, a tensor with one, or a dict of other entries.
         """
-        read = {"frame", "last_action", "last_reward"} | ({"instruction"} if self._instruction_encoder else set())
-        entries = set(observation) if isinstance(observation, Mapping) else set()
-        if bool(entries) != (self._core is not None) or (entries and not read <= entries):
-            raise ValueError(
-                f"ActorCritic: a recurrent core takes {{{', '.join(sorted(read))}}}, "
-                "a feed-forward network the frame alone."
-            )
-        if unread := entries - read:
-            raise ValueError(
-                f"ActorCritic: no network reads {', '.join(sorted(unread))}; leave it out of the observations."
-            )
+        self.check_entries(observation)
         frames = observation["frame"] if self._core is not None else observation  # [B, T, H, W, C]
         features = self._torso(fold_time(frames))  # [B T, F]
         if self._core is not None:

@@ -46,6 +46,19 @@ class RecurrentQ(SequenceNetwork):
         """(h, c) of zeros, float32 [batch_size, units] each."""
         return self._core.initial_state(batch_size)
 
+    def check_entries(self, observation: Any) -> None:
+        """Raises ValueError for what is no dict of the entries `READ` alone."""
+        entries = set(observation) if isinstance(observation, Mapping) else set()
+        if unread := entries - READ:
+            raise ValueError(
+                f"RecurrentQ: no network reads {', '.join(sorted(unread))}; leave it out of the observations."
+            )
+        if entries != READ:
+            raise ValueError(
+                f"RecurrentQ: a recurrent core takes {{{', '.join(sorted(READ))}}}: set "
+                "env.last_action_and_reward=True."
+            )
+
     def call(self, observation: Any, step_type: tf.Tensor, state: State) -> tuple[tf.Tensor, State]:
         """Action values of every observation of a sequence.
 
@@ -63,13 +76,7 @@ class RecurrentQ(SequenceNetwork):
         Raises:
             ValueError: when T is not known statically, or the observation is no dict of these entries alone.
         """
-        entries = set(observation) if isinstance(observation, Mapping) else set()
-        if unread := entries - READ:
-            raise ValueError(
-                f"RecurrentQ: no network reads {', '.join(sorted(unread))}; leave it out of the observations."
-            )
-        if entries != READ:
-            raise ValueError(f"RecurrentQ: a recurrent core takes {{{', '.join(sorted(READ))}}}.")
+        self.check_entries(observation)
         frames = observation["frame"]  # [B, T, H, W, C]
         features = unfold_time(self._torso(fold_time(frames)), frames)  # [B, T, F]
         last_action, last_reward = observation["last_action"], observation["last_reward"]

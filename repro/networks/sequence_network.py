@@ -19,12 +19,19 @@ class SequenceNetwork(tf.keras.Model):
         """The core's state before an episode, float32 [batch_size, units] each; () without a core."""
         return ()
 
+    def check_entries(self, observation: Any) -> None:  # noqa: B027 - most take whatever their torso takes
+        """Raises ValueError where an observation, or its spec, does not have the entries that the network reads."""
+
     def build_variables(self, observation_spec: Any) -> None:
         """Creates every variable, under the caller's strategy scope if there is one.
 
         Args:
             observation_spec: nest of `tf.TensorSpec` of one observation, without batch and time.
+
+        Raises:
+            ValueError: as `check_entries`.
         """
+        self.check_entries(observation_spec)  # before Keras, which would add lines of its own to the message
         observation = tf.nest.map_structure(lambda spec: tf.zeros([1, 1, *spec.shape], spec.dtype), observation_spec)
         self(observation, tf.zeros([1, 1], tf.int32), self.initial_state(1))
 

@@ -131,6 +131,12 @@ class ReferMemory:
         self._statistics: tuple[np.ndarray, np.ndarray] | None = None
         self._ranks = RankHeap(capacity) if prioritised else None
 
+    @staticmethod
+    def nbytes(capacity: int, state_size: int, action_size: int, prioritised: bool = False) -> int:
+        """Memory of a full one of long episodes, beside which short ones take more; arguments as for the class."""
+        numbers = state_size + 3 * action_size + 5 + 3 + (5 if prioritised else 0)  # of 4 bytes, for each step
+        return 4 * capacity * numbers
+
     def __len__(self) -> int:
         """Steps stored."""
         return self._tail - self._head

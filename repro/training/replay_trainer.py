@@ -61,7 +61,7 @@ class ReplayTrainer(OnPolicyTrainer):
         if settings.ratio > 0 and replay is None:
             raise ValueError(f"A replay ratio of {settings.ratio} needs a replay.")
         if settings.ratio == 0 and not settings.on_policy:
-            raise ValueError("A replay ratio of 0 without on-policy updates leaves nothing to learn from.")
+            raise ValueError("replay.ratio=0 leaves nothing to learn from: set learner.on_policy=True.")
         if settings.steps_per_call < 1:
             raise ValueError(f"runtime.steps_per_call={settings.steps_per_call}: choose 1 or more.")
         self._on_policy = learner.with_train(learner.agent.train_on_policy) if settings.on_policy else None

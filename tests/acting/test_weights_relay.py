@@ -376,7 +376,8 @@ def test_what_killed_actors_left_is_removed_by_their_learner(tmp_path, memory, s
     wait(lambda: have(tmp_path, (0,), 0))
     actors = ActorProcesses(lambda *_: None, 1, Supervision(print, tmp_path))
     if kind == "of unrolls":
-        learner = RemoteSource(actors, RemoteWeights([]), lambda: None, GroupSizes(1, 1), 1, None, print)
+        parts = actors, RemoteWeights([]), lambda: SimpleNamespace(nbytes=0), GroupSizes(1, 1)
+        learner = RemoteSource(*parts, 1, None, print)
     else:
         learner = RemoteActorPool(SimpleNamespace(), RemoteWeights([]), actors, 1, print, frames_per_step=4)
     learner.close()

@@ -485,6 +485,17 @@ def test_other_misuse_is_refused():
         memory.set_priorities(np.array([0]), np.array([1.0]))
 
 
+@pytest.mark.parametrize("prioritised", [False, True])
+def test_the_memory_of_a_full_one_is_that_of_its_rows(prioritised):
+    memory, _ = memory_of([32, 32], prioritised=prioritised)
+    arrays = [*memory._steps, memory._far_policy.edge, memory._free]
+    if prioritised:
+        memory.sample_prioritised(np.random.default_rng(0), 4, 0.5, 0.5)
+        ranks = memory._ranks
+        arrays += [ranks._priority, ranks._heap, ranks._rank, ranks._cumulative]
+    assert sum(array.nbytes for array in arrays) == ReferMemory.nbytes(64, 3, 2, prioritised)
+
+
 def test_states_of_another_kind_of_memory_are_refused():
     state = memory_of([30, 20])[0].get_state()
     with pytest.raises(ValueError, match="50 steps do not fit into a capacity of 40"):

@@ -68,13 +68,13 @@ class ContinuousAgent(AveragingAgent):
         train_step_counter: tf.Variable,
         seed: int,
     ) -> None:
-        if method not in METHODS:
-            raise ValueError(f"ContinuousAgent: method {method!r} is none of {', '.join(METHODS)}.")
+        check_choice("loss.method", method, METHODS)
         for name, choices in (("traces", TRACES), ("policy_target", POLICY_TARGETS)):
             check_choice(f"loss.{name}", getattr(loss_settings, name), choices)
         if bool(network.advantage_weights) != (method == "acer"):
             raise ValueError(
-                f"ContinuousAgent: {method} and a network with {len(network.advantage_weights)} arrays of A."
+                f"loss.method={method} and a network with {len(network.advantage_weights)} arrays of A: of acer alone "
+                "network.advantage_units are read, one layer or more."
             )
         self._method = method
         self._network = network

@@ -109,6 +109,7 @@ class AcerExperiment(ActorExperiment):
     def build_trainer(self, seed: int, run: RunDirectory, warn: Warn, launch: Launcher | None = None) -> ReplayTrainer:
         """See `RemoteActing.build_trainer`."""
         config, runtime, settings = self.config, self.config.runtime, self.replay_settings
+        self._check_batches()
         devices.check_compute_dtype(config, warn)
         sampled_hparams = self.sample_hparams(seed)
         seeds = make_run_seeds(seed, runtime.num_actors, replay_second=True)
@@ -147,6 +148,24 @@ class AcerExperiment(ActorExperiment):
             settings,
             np.random.default_rng(seeds.replay),
         )
+
+    def _check_batches(self) -> None:
+        """Raises ValueError where a batch that is learned from on policy is played with more weights than one."""
+        if not self.replay_settings.on_policy:
+            return
+        runtime, batch_size = self.config.runtime, self.config.learner.batch_size
+        if runtime.schedule == "lockstep":
+            unrolls = runtime.num_actors * runtime.envs_per_actor
+            fits = unrolls % batch_size == 0 or (runtime.lockstep_lag == 0 and batch_size % unrolls == 0)
+            several = ", or a multiple with runtime.lockstep_lag=0"
+        else:
+            unrolls, several = runtime.envs_per_actor, ""
+            fits = unrolls % batch_size == 0
+        if not fits:
+            raise ValueError(
+                f"learner.batch_size={batch_size}: on-policy updates learn from unrolls of the same weights, of which "
+                f"{unrolls} are played at a time; choose a divisor of {unrolls}{several}."
+            )
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """See `RemoteActing`."""

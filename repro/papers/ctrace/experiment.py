@@ -28,7 +28,7 @@ from repro.acting.replay_process import remove_folders_in, run_replay
 from repro.acting.supervision import Supervision, make_actors
 from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import WeightsPublisher
-from repro.config import PROCESSES, check_schedule, frames_per_step
+from repro.config import PROCESSES, check_schedule, frames_per_step, total_budget
 from repro.environments.batched import BatchedEnvironment
 from repro.machine_memory import check_fits
 from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy
@@ -176,11 +176,11 @@ class SequenceExperiment(ActorExperiment):
         """See `RemoteActing.build_trainer`; samples repeat with the seed where actors are in this process.
 
         Raises:
-            ValueError: unknown schedule, a replay of no sequence, or one for which there is no memory.
+            ValueError: unknown schedule, a setting that leaves nothing to learn from, or a replay for which there is no
+                memory.
         """
         config, runtime = self.config, self.config.runtime
-        if self.sequence_settings.capacity < 1:
-            raise ValueError(f"replay.{self.CAPACITY}={config.replay[self.CAPACITY]} hold no sequence: choose more.")
+        self._check_settings()
         check_schedule(config, self.SCHEDULES)
         is_remote = self.has_remote_replay
         devices.check_compute_dtype(config, warn)
@@ -223,6 +223,33 @@ class SequenceExperiment(ActorExperiment):
             self.replay_training,
             SCALARS,
         )
+
+    def _check_settings(self) -> None:
+        """Raises ValueError where settings do not fit each other, or this loss."""
+        config, loss, replay = self.config, self.config.loss, self.config.replay
+        if not loss.discount < 1:
+            raise ValueError(f"loss.discount={loss.discount}: choose a number from 0 and below 1.")
+        if loss.target == "n_step" and loss.n > replay.steps:
+            raise ValueError(
+                f"loss.n={loss.n}: sequences of replay.steps={replay.steps} have no such returns; choose at most that."
+            )
+        unit, amount = total_budget(config)
+        if replay.first_frames >= amount:
+            raise ValueError(
+                f"replay.first_frames={replay.first_frames}: the budget, num_env_{unit}={amount}, ends before anything "
+                "is learned; choose less, or a larger budget."
+            )
+        num_envs = self.num_actors * self.envs_per_actor
+        if (most := amount // frames_per_step(config) // num_envs) < replay.steps:
+            raise ValueError(
+                f"replay.steps={replay.steps}: in the budget, num_env_{unit}={amount}, each of {num_envs} environments "
+                f"plays {most} steps; choose at most as many, or a larger budget."
+            )
+        if (capacity := self.sequence_settings.capacity) < config.learner.batch_size:
+            raise ValueError(
+                f"replay.{self.CAPACITY}={replay[self.CAPACITY]} hold {capacity} sequences, less than one batch "
+                f"(learner.batch_size={config.learner.batch_size}): choose more."
+            )
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """See `RemoteActing`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -113,7 +114,7 @@ def read_settings(config: ml_collections.ConfigDict) -> PopulationSettings:
             raise ValueError(f"population.{name}={getattr(settings, name)} must be {lowest} or more.")
     if not 0 <= settings.probability <= 1:
         raise ValueError(f"population.probability={settings.probability} is no probability.")
-    if settings.factor < 1:
+    if not 1 <= settings.factor < math.inf:
         raise ValueError(f"population.factor={settings.factor} must be 1 or more; its inverse is as probable.")
     for name, hparam in HPARAMS.items():
         values = getattr(settings, name)

@@ -78,7 +78,7 @@ class StacExperiment(OnPolicyExperiment):
             self.make_distribution(environment).num_outputs,
             num_heads=network.num_heads,
             head_units=network.head_units,
-            core_units=network.get("core_units"),
+            core_units=network.get("core_units") or None,
             acting=network.acting,
             seed=next(seeds),
         )

@@ -1,6 +1,7 @@
 """ACER's experiments: what an agent's name and a seed mean, and whole runs that resume to the bit."""
 
 import contextlib
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from paper_configs.acer import atari, continuous, gymnasium
 from repro import machine_memory
-from repro.config import SCALES, agents
+from repro.config import SCALES, agents, resolve
 from repro.papers import find_experiment
 from repro.training import devices
 from repro.training.learner import Learner
@@ -139,12 +140,62 @@ def test_without_a_sweep_the_values_of_the_configuration_are_learned_with(tmp_pa
     assert agent._loss_settings.delta == 0.25
 
 
+@pytest.mark.parametrize(
+    ("field", "ends", "lowest"),
+    [
+        ("learning_rate", (0.0, 1e-3), "above 0"),
+        ("learning_rate", (1e-3, 1e-4), "above 0"),
+        ("delta", (), "from 0"),
+        ("delta", (2.0, 0.1), "from 0"),
+    ],
+)
+def test_a_sweep_that_cannot_be_sampled_from_is_refused(field, ends, lowest):
+    config = continuous.get_config("smoke")
+    assert find_experiment(config).sample_hparams(1)["delta"] > 0.1
+    config.sweep[field] = ends
+    with pytest.raises(ValueError, match=rf"^sweep\.{field}=\(.*\): choose the two ends of an interval .* {lowest}\.$"):
+        find_experiment(config).sample_hparams(1)
+
+
+@pytest.mark.parametrize(
+    ("agent", "section", "field", "value", "sentence"),
+    [
+        ("acer", "loss", "method", "retrace", "loss.method='retrace': choose acer, a3c, tis."),
+        ("acer", "loss", "method", "a3c", "loss.method=a3c learns from new unrolls alone, not from a replay"),
+        ("a3c", "learner", "on_policy", False, "loss.method=a3c learns from new unrolls alone, not from a replay"),
+        ("acer", "network", "advantage_units", (), "loss.method=acer and a network with 0 arrays of A"),
+        ("acer", "replay", "ratio", 0.0, "replay.ratio=0 leaves nothing to learn from: set learner.on_policy=True."),
+    ],
+)
+def test_a_method_without_what_it_needs_is_refused(tmp_path, agent, section, field, value, sentence):
+    config = resolve(_small_continuous(agent))
+    config[section][field] = value
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}"):
+        find_experiment(config).build_trainer(3, Folder(tmp_path), print)
+
+
 @pytest.mark.parametrize(("section", "field"), [("learner", "learning_rate"), ("loss", "delta")])
 def test_a_value_beside_a_sweep_of_it_is_refused(tmp_path, section, field):
     config = _small_continuous("acer")
     config[section][field] = 0.5
     with pytest.raises(ValueError, match=rf"^{section}\.{field}=0\.5 is not read beside sweep\.{field}, which "):
         find_experiment(config).build_trainer(3, Folder(tmp_path), print)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "actors", "lag", "fitting"),
+    [("lockstep", 2, 0, {1, 2, 4, 8, 16, 24}), ("lockstep", 2, 1, {1, 2, 4, 8}), ("async", 2, 0, {1, 2, 4})],
+)
+def test_a_batch_of_several_weights_is_refused_where_gradients_are_on_policy(schedule, actors, lag, fitting):
+    config = gymnasium.get_config("smoke")
+    config.runtime.update({"schedule": schedule, "num_actors": actors, "envs_per_actor": 4, "lockstep_lag": lag})
+    for batch_size in range(1, 25):
+        config.learner.batch_size = batch_size
+        if batch_size in fitting:
+            find_experiment(config)._check_batches()
+        else:
+            with pytest.raises(ValueError, match=rf"^learner\.batch_size={batch_size}: on-policy updates learn from "):
+                find_experiment(config)._check_batches()
 
 
 def test_a_replay_too_small_for_a_batch_is_refused():

@@ -89,10 +89,34 @@ def test_dqn_plays_as_many_environments_as_are_given(tmp_path, agent, num_envs):
     assert updates[-1].frames == 120
 
 
-@pytest.mark.parametrize(("agent", "field", "size"), [("retrace", "frames", 3), ("r2d2_retrace", "sequences", 0)])
-def test_a_replay_of_no_sequence_is_refused(tmp_path, agent, field, size):
-    with pytest.raises(ValueError, match=rf"replay\.{field}={size} hold no sequence: choose more"):
+@pytest.mark.parametrize(
+    ("agent", "field", "size", "held"),
+    [("retrace", "frames", 31, 7), ("r2d2_retrace", "sequences", 0, 0), ("double_dqn", "frames", 127, 127)],
+)
+def test_a_replay_of_less_than_a_batch_is_refused(tmp_path, agent, field, size, held):
+    with pytest.raises(ValueError, match=rf"^replay\.{field}={size} hold {held} sequences, less than one batch \("):
         build(tmp_path, agent, **{field: size})
+
+
+@pytest.mark.parametrize(
+    ("agent", "section", "field", "value", "sentence"),
+    [
+        ("retrace", "loss", "discount", 1.0, "choose a number from 0 and below 1"),
+        ("n_step_5", "loss", "n", 17, "sequences of replay.steps=16 have no such returns; choose at most that"),
+        ("r2d2_n_step_5", "loss", "n", 11, "sequences of replay.steps=10 have no such returns; choose at most that"),
+        ("retrace", "replay", "first_frames", 10_000, "the budget, num_env_steps=10000, ends before"),
+        ("retrace", "replay", "steps", 1_251, "in the budget, num_env_steps=10000, each of 8 environments plays 1250"),
+        ("r2d2_retrace", "network", "core_units", 0, "choose 1 or more"),
+        ("r2d2_retrace", "replay", "first_frames", 10**9, "the budget, num_env_steps=10000, ends before"),
+    ],
+)
+def test_settings_that_do_not_fit_each_other_are_refused(tmp_path, agent, section, field, value, sentence):
+    config = gymnasium.get_config("smoke")
+    config.agent = agent
+    config = resolve(config)
+    config[section][field] = value
+    with pytest.raises(ValueError, match=rf"^{section}\.{field}={value}: {sentence}"):
+        find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
 
 
 @pytest.mark.parametrize(("schedule", "size"), [("lockstep", 1.0), ("processes", -1.0), ("processes", float("inf"))])

@@ -230,6 +230,16 @@ def test_seeds_sample_their_settings_from_the_ranges_of_table_c1_where_they_are_
         assert find_experiment(resolve(dmlab_table2.get_config(scale))).sample_hparams(0) == {}
 
 
+@pytest.mark.parametrize(
+    ("field", "values"), [("learning_rate", (0.0, 1.0)), ("entropy_cost", (1.0,)), ("rmsprop_epsilon", ())]
+)
+def test_a_sweep_that_cannot_be_sampled_from_is_refused(field, values):
+    config = dmlab_table2.get_config("paper")
+    config.sweep[field] = values
+    with pytest.raises(ValueError, match=rf"^sweep\.{field}=\(.*\): choose .* above 0"):
+        find_experiment(resolve(config)).sample_hparams(1)
+
+
 def test_sampled_settings_are_those_that_the_agent_learns_with_and_the_record_s(tmp_path):
     config = catch_config()
     config.sweep = dmlab_table2.get_config("paper").sweep

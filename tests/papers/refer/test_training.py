@@ -9,11 +9,13 @@ import pytest
 from tf_agents.trajectories import time_step as ts
 
 from paper_configs.refer import figure_7_sensitivity, figure_8_sensitivity
+from repro import machine_memory
 from repro.acting.supervision import EnvironmentFailedError
 from repro.config import agents, resolve
 from repro.environments.mujoco import make_mujoco
 from repro.papers import find_experiment
 from repro.papers.refer import loss
+from repro.replay.refer import ReferMemory
 from repro.training.learner import NonFiniteLossError
 from repro.training.run_directory import RunDirectory
 from repro.training.step_watch import StepWatch
@@ -553,19 +555,34 @@ def test_more_first_steps_than_the_memory_holds_are_one_sentence(tmp_path):
         find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
 
 
+def test_a_memory_that_holds_no_episode_is_one_sentence(tmp_path):
+    config = small_config()
+    config.memory.capacity, config.memory.start_steps, config.env.max_steps = 60, 50, 61
+    with pytest.raises(ValueError, match=r"^memory\.capacity=60 is less than an episode, .* 61 steps \(env\.max"):
+        find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
+
+
+def test_a_memory_that_is_larger_than_the_machine_s_is_one_sentence(tmp_path, monkeypatch):
+    build(tmp_path / "fits").close()
+    needed = ReferMemory.nbytes(8_192, 4, 1)  # of an inverted pendulum
+    monkeypatch.setattr(machine_memory, "available_bytes", lambda: needed - 1)
+    with pytest.raises(ValueError, match=r"^memory\.capacity=8192 takes .* choose at most 8191\.$"):
+        build(tmp_path / "not")
+
+
 @pytest.mark.parametrize(
     ("section", "field", "value", "chosen"),
     [
-        ("refer", "c", 0.0, "above 0"),
-        ("refer", "annealing", -1.0, "from 0"),
-        ("learner", "annealing", -1.0, "from 0"),
-        ("learner", "learning_rate", -1.0, "from 0"),
+        ("refer", "c", 0.0, "finite number above 0"),
+        ("refer", "annealing", -1.0, "number from 0 to 1"),
+        ("learner", "annealing", 1.5, "number from 0 to 1"),
+        ("learner", "learning_rate", -1.0, "finite number from 0"),
     ],
 )
 def test_settings_of_annealing_are_checked_once(tmp_path, section, field, value, chosen):
     config = small_config()
     config[section][field] = value
-    with pytest.raises(ValueError, match=f"^{section}.{field}={value}: choose a finite number {chosen}.$"):
+    with pytest.raises(ValueError, match=f"^{section}.{field}={value}: choose a {chosen}.$"):
         find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
 
 

@@ -72,6 +72,8 @@ def test_fields_of_control_reach_their_places():
     assert sizes.count((9 + 7, 28)) == 1  # units and state to the gates of the core
     assert sizes.count((7, 6)) == 6  # core to the hidden layers of three policies and values
     assert [part.shape for part in agent.collect_data_spec.policy_info["core_state"]] == [(7,), (7,)]
+    config.network.core_units = 0  # none
+    assert made_from(config)._network._core is None
 
 
 @pytest.mark.parametrize(("overlap", "burn_in"), [(40, 30), (30, 40), (30, 35), (25, 30)])

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.policies import tf_policy
 
+from repro.config import check_interval
 from repro.environments.batched import BatchedEnvironment
 from repro.networks.gaussian_actor_critic import GaussianActorCritic
 from repro.networks.gaussian_policy import GaussianPolicy
@@ -38,7 +39,7 @@ class ContinuousExperiment(AcerExperiment):
         They are the same for all agents and tasks. {}: the configuration has no sweep, but values of its own.
 
         Raises:
-            ValueError: it has both.
+            ValueError: it has both, or what cannot be sampled from.
         """
         if "sweep" not in self.config:
             return {}
@@ -49,6 +50,8 @@ class ContinuousExperiment(AcerExperiment):
                     "it: delete one of them."
                 )
         sweep, rng = self.config.sweep, np.random.default_rng(seed)
+        check_interval("sweep.learning_rate", sweep.learning_rate, above_zero=True)
+        check_interval("sweep.delta", sweep.delta, above_zero=False)
         learning_rate = log_uniform(rng, *sweep.learning_rate)
         return {"learning_rate": learning_rate, "delta": float(rng.uniform(*sweep.delta))}
 
@@ -77,6 +80,11 @@ class ContinuousExperiment(AcerExperiment):
 
     def make_agent(self, environment: BatchedEnvironment, seed: int) -> ContinuousAgent:
         loss, network = self.config.loss, self.make_network(environment, seed)
+        if loss.method == "a3c" and (self.replay_settings.ratio or not self.replay_settings.on_policy):
+            raise ValueError(
+                "loss.method=a3c learns from new unrolls alone, not from a replay: choose another method, or "
+                "replay.ratio=0 and learner.on_policy=True."
+            )
         return self.AGENT(
             environment.time_step_spec,
             environment.action_spec,

@@ -62,6 +62,8 @@ class R2d2Experiment(SequenceExperiment):
 
     def make_network(self, environment: BatchedEnvironment, seed: int) -> RecurrentQ:
         network, seeds = self.config.network, distinct_seeds(seed)
+        if network.core_units < 1:
+            raise ValueError(f"network.core_units={network.core_units}: choose 1 or more.")
         observation_spec = environment.time_step_spec.observation
         torso = make_torso(network, next(seeds), TORSOS, observation_spec, reads_entries=True)
         return RecurrentQ(torso, environment.num_actions, network.core_units, network.dueling_units, seed=next(seeds))

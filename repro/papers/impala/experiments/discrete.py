@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.policies import tf_policy
 
-from repro.config import check_choice
+from repro.config import check_choice, check_interval
 from repro.environments.batched import BatchedEnvironment
 from repro.networks.actor_critic import ActorCritic
 from repro.networks.actor_critic_policy import ActorCriticPolicy
@@ -48,10 +48,17 @@ class DiscreteExperiment(OnPolicyExperiment):
         """Returns what a seed samples from the ranges of Table C.1; {} where the configuration has no sweep.
 
         They are the same for all agents and tasks.
+
+        Raises:
+            ValueError: the sweep has what cannot be sampled from.
         """
         sweep, rng = self.config.get("sweep"), np.random.default_rng(seed)
         if not sweep or not sweep.sampled:
             return {}
+        for name in ("learning_rate", "entropy_cost"):
+            check_interval(f"sweep.{name}", sweep[name], above_zero=True)
+        if not sweep.rmsprop_epsilon:
+            raise ValueError("sweep.rmsprop_epsilon=(): choose one number above 0 or several.")
         learning_rate, entropy_cost = (
             log_uniform(rng, *interval) for interval in (sweep.learning_rate, sweep.entropy_cost)
         )

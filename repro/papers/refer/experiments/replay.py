@@ -10,6 +10,7 @@ from tf_agents.policies import tf_policy
 
 from repro.config import check_choice, check_rates, check_schedule
 from repro.environments.batched import VectorEnvironment
+from repro.machine_memory import check_fits
 from repro.papers.refer.advantages import FORMS
 from repro.papers.refer.ddpg import Ddpg, DdpgSettings
 from repro.papers.refer.experiment import ControlExperiment
@@ -122,19 +123,7 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
         config = self.config
         check_schedule(config, ("serial", "overlap"))
         environment, rng = self.make_environment_and_rng(seed)
-        if config.memory.start_steps > config.memory.capacity:
-            raise ValueError(
-                f"memory.start_steps={config.memory.start_steps} must be at most "
-                f"memory.capacity={config.memory.capacity}."
-            )
-        memory = ReferMemory(
-            config.memory.capacity,
-            environment.state_size,
-            environment.num_actions,
-            environment.max_steps,
-            discount=config.learner.discount,
-            prioritised=config.memory.prioritised,
-        )
+        memory = self._make_memory(environment)
         return ReferTrainer(
             self.make_agent(environment, rng),
             environment,
@@ -146,6 +135,28 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
             self.make_episode_log(),
             run_settings(config, run, warn),
         )
+
+    def _make_memory(self, environment: VectorEnvironment) -> ReferMemory:
+        """Returns the memory of a task's episodes.
+
+        Raises:
+            ValueError: it does not hold the first steps or an episode; or when full it would be larger than the memory
+                that is available.
+        """
+        memory, max_steps = self.config.memory, environment.max_steps
+        sizes = memory.capacity, environment.state_size, environment.num_actions
+        if memory.start_steps > memory.capacity:
+            raise ValueError(
+                f"memory.start_steps={memory.start_steps} must be at most memory.capacity={memory.capacity}."
+            )
+        if max_steps > memory.capacity:
+            raise ValueError(
+                f"memory.capacity={memory.capacity} is less than an episode, which has up to {max_steps} steps "
+                "(env.max_steps): choose as many at least."
+            )
+        check_fits("memory.capacity", memory.capacity, ReferMemory.nbytes(*sizes, memory.prioritised))
+        discount = self.config.learner.discount
+        return ReferMemory(*sizes, max_steps, discount=discount, prioritised=memory.prioritised)
 
     def make_policy(self, environment: VectorEnvironment, agent: FusedAgent) -> tf_policy.TFPolicy:
         if isinstance(agent, RecurrentVRacer):
