@@ -68,7 +68,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
         ),
         (CONFIG.split("=") + ["--config.env.taks=pong"], "no field 'env.taks'; did you mean 'env.task'?"),
         ([CONFIG, "--config.env.task=pnog"], "No Atari game is called 'pnog'; did you mean pong"),
-        ([CONFIG, "--config.agent=impala_deep"], "agent='impala_deep'; did you mean 'impala_shallow'? (there is"),
+        ([CONFIG, "--config.agent=impala_deep"], "agent='impala_deep'; did you mean 'impala_shallow'? (known:"),
         ([CONFIG, "--config.num_env_frames=1.25"], "num_env_frames='1.25' is not of type int (its value is 60000)."),
         ([CONFIG, "--seed=x"], "flag --seed=x: 'x' is not a whole number in digits; see "),
         (["--config=paper_configs/impala/gymnasium.py", "--config.network.units=64,x"], "is not of type tuple"),

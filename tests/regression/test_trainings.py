@@ -52,7 +52,7 @@ def test_the_same_seed_gives_the_same_measures_and_another_does_not():
 
 
 def test_a_training_that_fails_is_a_regression_with_its_reason():
-    broken = SHORT._replace(fields={**SHORT.fields, "loss": {"entropy_cost": float("nan")}})
+    broken = SHORT._replace(fields={**SHORT.fields, "learner": {**SHORT.fields["learner"], "learning_rate": 1e30}})
     training = train(broken, 1)
     assert training.diverged
     assert not judge_tries([training], {}).is_final  # another seed may not
