@@ -68,7 +68,8 @@ class OnPolicyExperiment(ActorExperiment):
         """Replayed unrolls in a batch; 0 without a replay.
 
         Raises:
-            ValueError: the fraction of the batch is not a whole number of unrolls, or leaves none that is new.
+            ValueError: the fraction of the batch is not a whole number of unrolls, or leaves none that is new; or the
+                replay has no room for it.
         """
         batch_size, replay = self.config.learner.batch_size, self.config.get("replay", {})
         fraction = replay.get("fraction", 0.0)
@@ -78,6 +79,8 @@ class OnPolicyExperiment(ActorExperiment):
                 f"replay.fraction={fraction:g} of learner.batch_size={batch_size} is {batch_size * fraction:g} "
                 "unrolls: choose a whole number of them below the batch size."
             )
+        if num_replayed and replay.capacity < num_replayed:
+            raise ValueError(f"replay.capacity={replay.capacity} is less than the {num_replayed} unrolls of one batch.")
         return num_replayed
 
     @property
