@@ -22,7 +22,7 @@ from repro.acting.rollout import Episode
 from repro.acting.sources import make_remote_source, make_source, run_remote_actor
 from repro.acting.supervision import Supervision, make_actors
 from repro.acting.weights import WeightsPublisher
-from repro.config import PROCESSES, frames_per_step, tasks, total_budget, whole_product
+from repro.config import PROCESSES, check_choice, frames_per_step, tasks, total_budget, whole_product
 from repro.environments.batched import BatchedEnvironment
 from repro.environments.names import task_names
 from repro.evidence import published
@@ -309,10 +309,15 @@ class OnPolicyExperiment(ActorExperiment):
         return lambda *_: shared
 
     def _make_episode_log(self) -> EpisodeLog:
-        """A log of all games, by their tasks where several are learned together."""
+        """A log of all games, by their tasks where several are learned together.
+
+        Raises:
+            ValueError: there are no such scores to normalise by.
+        """
         config = self.config
         if not tasks(config):
             return EpisodeLog()
+        check_choice("evaluation.normaliser", config.evaluation.normaliser, published.normalisers())
         references = published.normaliser(config.evaluation.normaliser)
         names = task_names(config.env.name, tasks(config))
         return EpisodeLog(task_returns=TaskReturns(names, references, RECENT_GAMES))
