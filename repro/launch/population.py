@@ -11,7 +11,7 @@ from typing import Any
 import ml_collections
 import numpy as np
 
-from repro.config import flatten, merge, resolve, tasks, total_budget
+from repro.config import check_choice, flatten, merge, resolve, tasks, total_budget
 from repro.environments.names import task_name
 from repro.evidence import published
 from repro.launch.lineage import Lineage, MemberRound, PopulationError, read_lineage
@@ -71,7 +71,9 @@ class Population:
         self._seed = seed
         self._threads = threads
         self.settings = read_settings(resolved)
-        self._references = published.normaliser(self.settings.normaliser) if self.settings.normaliser else {}
+        if normaliser := self.settings.normaliser:
+            check_choice("population.normaliser", normaliser, published.normalisers())
+        self._references = published.normaliser(normaliser) if normaliser else {}
         compute_fitness(dict.fromkeys(self._tasks, 0.0), self._references)  # an unknown task fails at once
         boundaries, rng = find_boundaries(self.settings, total_budget(resolved)[1]), self._rng(0)
         first = [sample_hparams(self.settings, rng) for _ in range(self.settings.size)]

@@ -22,7 +22,7 @@ from repro.acting.rollout import Episode
 from repro.acting.sources import make_remote_source, make_source, run_remote_actor
 from repro.acting.supervision import Supervision, make_actors
 from repro.acting.weights import WeightsPublisher
-from repro.config import PROCESSES, frames_per_step, tasks, total_budget, whole_product
+from repro.config import PROCESSES, check_choice, frames_per_step, tasks, total_budget, whole_product
 from repro.environments.batched import BatchedEnvironment
 from repro.environments.names import task_names
 from repro.evidence import published
@@ -68,7 +68,8 @@ class OnPolicyExperiment(ActorExperiment):
         """Replayed unrolls in a batch; 0 without a replay.
 
         Raises:
-            ValueError: the fraction of the batch is not a whole number of unrolls, or leaves none that is new.
+            ValueError: the fraction of the batch is not a whole number of unrolls, or leaves none that is new; or the
+                replay has no room for it.
         """
         batch_size, replay = self.config.learner.batch_size, self.config.get("replay", {})
         fraction = replay.get("fraction", 0.0)
@@ -78,6 +79,8 @@ class OnPolicyExperiment(ActorExperiment):
                 f"replay.fraction={fraction:g} of learner.batch_size={batch_size} is {batch_size * fraction:g} "
                 "unrolls: choose a whole number of them below the batch size."
             )
+        if num_replayed and replay.capacity < num_replayed:
+            raise ValueError(f"replay.capacity={replay.capacity} is less than the {num_replayed} unrolls of one batch.")
         return num_replayed
 
     @property
@@ -306,10 +309,15 @@ class OnPolicyExperiment(ActorExperiment):
         return lambda *_: shared
 
     def _make_episode_log(self) -> EpisodeLog:
-        """A log of all games, by their tasks where several are learned together."""
+        """A log of all games, by their tasks where several are learned together.
+
+        Raises:
+            ValueError: there are no such scores to normalise by.
+        """
         config = self.config
         if not tasks(config):
             return EpisodeLog()
+        check_choice("evaluation.normaliser", config.evaluation.normaliser, published.normalisers())
         references = published.normaliser(config.evaluation.normaliser)
         names = task_names(config.env.name, tasks(config))
         return EpisodeLog(task_returns=TaskReturns(names, references, RECENT_GAMES))

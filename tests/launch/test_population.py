@@ -336,6 +336,8 @@ def test_a_config_without_a_field_is_an_error(tmp_path):
         apply_hparams({"loss": {}}, {"entropy_cost": 1.0})
     with pytest.raises(ValueError, match="population.normaliser has no scores of CartPole-v1"):
         Population(make_config(normaliser="atari57"), 1, tmp_path)
+    with pytest.raises(ValueError, match=r"^population\.normaliser='atari58': choose atari57, "):
+        Population(make_config(normaliser="atari58"), 1, tmp_path)
     config = make_config()
     config.runtime.num_learners = 2
     with pytest.raises(ValueError, match="runtime.num_learners=2: members of a population have one learner each"):

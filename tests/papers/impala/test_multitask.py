@@ -105,6 +105,13 @@ def test_each_batch_has_as_many_unrolls_of_each_game(tmp_path):
     assert shares == {0: 6, 1: 6}
 
 
+def test_scores_to_normalise_by_that_there_are_not_are_refused():
+    config = small_config()
+    config.evaluation.normaliser = "atari58"
+    with pytest.raises(ValueError, match=r"^evaluation\.normaliser='atari58': choose atari57, "):
+        find_experiment(config)._make_episode_log()
+
+
 @pytest.mark.slow
 def test_a_worker_of_a3c_plays_one_of_the_games(tmp_path):
     """As on DMLab-30, where 210 workers are 7 for each level; an update learns from one of them."""

@@ -78,6 +78,8 @@ def test_the_longest_episodes_end_within_a_piece(module, scale):
         ("burn_in", -1, "population.burn_in=-1 must be 0 or more."),
         ("probability", 1.1, "population.probability=1.1 is no probability."),
         ("factor", 0.8, "population.factor=0.8 must be 1 or more"),
+        ("factor", math.nan, "population.factor=nan must be 1 or more"),
+        ("factor", math.inf, "population.factor=inf must be 1 or more"),
         ("learning_rate", (1e-3, 1e-4), r"population.learning_rate=\(0.001, 0.0001\): give the ends of a range"),
         ("entropy_cost", (0.0, 1e-4), r"population.entropy_cost=\(0.0, 0.0001\): give the ends of a range above 0"),
         ("entropy_cost", (1e-4,), r"population.entropy_cost=\(0.0001,\): give the ends of a range"),

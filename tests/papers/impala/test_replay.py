@@ -184,6 +184,14 @@ def test_a_fraction_that_is_no_number_of_unrolls_is_refused(tmp_path, fraction, 
         build(config, tmp_path)
 
 
+def test_a_replay_without_room_for_its_part_of_a_batch_is_refused(tmp_path):
+    config = catch_config(replay={"fraction": 0.5, "capacity": 1})
+    with pytest.raises(ValueError, match=r"^replay\.capacity=1 is less than the 2 unrolls of one batch\.$"):
+        build(config, tmp_path)
+    config.replay.capacity = 2
+    build(config, tmp_path).close()
+
+
 @pytest.mark.parametrize(("fraction", "batch_size", "num_replayed"), [(0.28, 25, 7), (0.29, 100, 29), (0.07, 100, 7)])
 def test_a_fraction_whose_product_is_rounded_is_a_number_of_unrolls(fraction, batch_size, num_replayed):
     config = dmlab_table2.get_config("smoke")

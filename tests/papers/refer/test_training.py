@@ -357,6 +357,13 @@ def test_an_unknown_schedule_is_one_sentence(tmp_path):
         build(tmp_path, schedule="async")
 
 
+def test_memory_without_a_layer_is_one_sentence(tmp_path):
+    config = small_config(agent="lstm_refer")
+    config.network.lstm_units = ()
+    with pytest.raises(ValueError, match=r"^network\.lstm_units=\(\): choose the units of one layer or more\.$"):
+        find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
+
+
 @pytest.mark.parametrize(
     ("field", "value", "chosen"),
     [

@@ -52,6 +52,8 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
             return Naf(*sizes, self._naf_settings(), rng, steps_per_call, use_xla)
         if method == "vracer":
             return VRacer(*sizes, self._vracer_settings(config.network.units), rng, steps_per_call, use_xla)
+        if not config.network.lstm_units:
+            raise ValueError("network.lstm_units=(): choose the units of one layer or more.")
         settings = self._vracer_settings(config.network.lstm_units)
         return RecurrentVRacer(*sizes, settings, rng, steps_per_call, use_xla, config.network.window)
 
