@@ -302,12 +302,12 @@ def _evaluation_rows(paper: str, directory: pathlib.Path) -> Mapping[tuple[str |
     return found
 
 
-@functools.cache
 def normalisers(directory: pathlib.Path = PUBLISHED_DIR) -> list[str]:
     """Returns the names that `normaliser` takes."""
     return sorted(path.stem for path in (directory / "normalisers").glob("*.json"))
 
 
+@functools.cache
 def normaliser(name: str, directory: pathlib.Path = PUBLISHED_DIR) -> Mapping[str, Mapping[str, float]]:
     """Returns the reference scores of a normaliser: task to `{"random": score, "human": score}`.
 
