@@ -55,12 +55,14 @@ RANGES: Sequence[tuple[str, Callable[[float], bool], Sequence[str]]] = (
     ("a number from 0 and below 1", lambda x: 0 <= x < 1, ("rmsprop_momentum", "beta_1", "beta_2")),
     ("1 or more", lambda x: x >= 1, (
         "batch_size", "unroll_length", "units", "advantage_units", "lstm_units", "embedding_units", "language_units",
-        "network.window", "num_heads", "head_units", "dueling_units", "replay.steps", "replay.period",
+        "network.window", "head_units", "dueling_units", "replay.steps", "replay.period",
         "replay.capacity", "target_period", "publish_steps", "steps_per_update", "loss.n", "memory.capacity",
         "start_steps", "queue_capacity", "ppo.steps", "ppo.epochs", "evaluation.episodes", "evaluation.num_envs",
         "window_frames", "window_steps",
     )),
-    ("1 or more, at most 10000", lambda x: 1 <= x <= 10_000, ("steps_per_call", "first_priority_n", "dueling_samples")),
+    ("1 or more, at most 10000", lambda x: 1 <= x <= 10_000, (
+        "steps_per_call", "first_priority_n", "num_heads", "dueling_samples",
+    )),
     ("at most 10000", lambda x: x <= 10_000, (
         "num_actors", "envs_per_actor", "num_learners", "runtime.threads", "env_threads",
     )),
@@ -253,5 +255,11 @@ def total_budget(config: ml_collections.ConfigDict) -> tuple[str, int]:
 
 
 def frames_per_step(config: ml_collections.ConfigDict) -> int:
-    """Returns the units of the budget in one agent step: frames an action is repeated for, or 1."""
-    return config.env.get("frame_skip", 1)
+    """Returns the units of the budget in one agent step: frames an action is repeated for, or 1.
+
+    Raises:
+        ValueError: an action is repeated for no frame.
+    """
+    if (frame_skip := config.env.get("frame_skip", 1)) < 1:
+        raise ValueError(f"env.frame_skip={frame_skip}: choose 1 or more.")
+    return frame_skip

@@ -14,7 +14,17 @@ from paper_configs.ctrace import dqn, r2d2
 from paper_configs.impala import atari_shallow, gymnasium
 from paper_configs.refer import gymnasium as refer
 from paper_configs.stac import gymnasium as stac
-from repro.config import RANGES, agents, check_numbers, flatten, missing_field, resolve, resolve_plain, whole_product
+from repro.config import (
+    RANGES,
+    agents,
+    check_numbers,
+    flatten,
+    frames_per_step,
+    missing_field,
+    resolve,
+    resolve_plain,
+    whole_product,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -72,6 +82,16 @@ def test_a_field_that_is_missing_is_told_from_other_errors():
         with pytest.raises((AttributeError, KeyError)) as raised:
             read()
         assert missing_field(raised.value) == field
+
+
+@pytest.mark.parametrize("frame_skip", [0, -4])
+def test_an_action_is_repeated_for_a_frame_at_least(frame_skip):
+    config = atari_shallow.get_config("smoke")
+    assert frames_per_step(config) == 4
+    config.env.frame_skip = frame_skip
+    with pytest.raises(ValueError, match=f"^env.frame_skip={frame_skip}: choose 1 or more.$"):
+        frames_per_step(config)
+    assert frames_per_step(gymnasium.get_config("smoke")) == 1
 
 
 def test_every_range_is_that_of_a_field():

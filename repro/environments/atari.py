@@ -24,6 +24,8 @@ from repro.environments.batched import check_batch, check_reset, read_config
 
 Observation = np.ndarray | dict[str, np.ndarray]
 
+MAX_SIZE = 10_000
+"""Most pixels, frames of a stack and frames that an action or no-op is held for: far more than of any use."""
 CONSOLE_FPS = 60
 """Emulator frames in a second of play."""
 
@@ -115,6 +117,9 @@ class AtariConfig:
         ):
             if not getattr(self, name) >= min_value:
                 raise ValueError(f"Atari: {name} must be at least {min_value}, got {getattr(self, name)}.")
+        for name in ("frame_skip", "height", "width", "stack", "noop_max"):
+            if getattr(self, name) > MAX_SIZE:
+                raise ValueError(f"Atari: {name} must be at most {MAX_SIZE}, got {getattr(self, name)}.")
         if self.max_pool not in (1, 2):
             raise ValueError(f"Atari: max_pool must be 1 or 2 frames, got {self.max_pool}.")
         if self.max_pool > self.frame_skip:

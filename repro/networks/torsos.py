@@ -18,6 +18,8 @@ TORSOS = {
     "nature": atari.nature_torso,
     "nature_convolutions": atari.nature_convolutions,
 }
+MIN_SIZES = {"shallow": 20, "nature": 36, "nature_convolutions": 36}
+"""Pixels that the convolutions without padding need in height and width; those of other torsos need 1."""
 COMPUTE_DTYPES = {"float32": tf.float32, "bfloat16": tf.bfloat16}
 """`network.compute_dtype` of a torso of images."""
 
@@ -41,7 +43,7 @@ def make_torso(
 
     Raises:
         ValueError: observations that are dicts where none are read; not one of these names, or one for other
-            observations; an unknown `compute_dtype`, or another than float32 of a dense torso.
+            observations or larger images; an unknown `compute_dtype`, or another than float32 of a dense torso.
     """
     if isinstance(observation_spec, Mapping) and not reads_entries:
         raise ValueError(
@@ -54,6 +56,12 @@ def make_torso(
     if is_image == (network.torso == "dense"):
         seen, fitting = ("images", " or ".join(choices)) if is_image else ("vectors", "dense")
         raise ValueError(f"network.torso={network.torso!r}, but the observations are {seen}: choose {fitting}.")
+    for spec in tf.nest.flatten(observation_spec):
+        if len(spec.shape) == 3 and min(spec.shape[:2]) < (least := MIN_SIZES.get(network.torso, 1)):
+            raise ValueError(
+                f"network.torso={network.torso} takes images of {least} x {least} pixels or more, and they have "
+                f"{spec.shape[0]} x {spec.shape[1]}: choose larger ones (env.height and env.width)."
+            )
     compute_dtype = network.get("compute_dtype", "float32")
     known = ("float32",) if network.torso == "dense" else tuple(COMPUTE_DTYPES)
     if compute_dtype not in known:

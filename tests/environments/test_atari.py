@@ -317,6 +317,8 @@ def test_config_dict_and_name(capfd: pytest.CaptureFixture[str]) -> None:
         ({"width": -1}, "width must be at least 1, got -1"),
         ({"stack": 0}, "stack must be at least 1, got 0"),
         ({"noop_max": -1}, "noop_max must be at least 0, got -1"),
+        ({"height": 10_001}, "height must be at most 10000, got 10001"),
+        ({"noop_max": 2**40}, f"noop_max must be at most 10000, got {2**40}"),
         ({"reward_clip": -1.0}, "reward_clip must be at least 0, got -1.0"),
         ({"reward_clip": float("nan")}, "reward_clip must be at least 0, got nan"),
         ({"max_frames": 0}, "max_frames must be at least 1, got 0"),

@@ -1,10 +1,14 @@
 """The torsos against their descriptions written out in loops, and their sizes against sums by hand."""
 
+import functools
+
+import ml_collections
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from repro.networks.atari import FrameConv2D, deep_torso, nature_torso, shallow_torso, strided_torso
+from repro.networks.torsos import MIN_SIZES, TORSOS, make_torso
 
 
 def frames(shape, seed=0):
@@ -194,3 +198,19 @@ def test_eager_graph_and_xla_agree(make):
     for jit_compile in (False, True):
         compiled = tf.function(torso, jit_compile=jit_compile, autograph=False)(x)
         np.testing.assert_allclose(compiled, eager, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", TORSOS)
+def test_images_that_are_too_small_for_the_convolutions_are_refused(name):
+    network, least = ml_collections.ConfigDict({"torso": name}), MIN_SIZES.get(name, 1)
+    spec = {"frame": tf.TensorSpec([least, least, 4], tf.uint8)}
+    torso = make_torso(network, 0, TORSOS, spec, reads_entries=True)
+    assert np.isfinite(torso(frames((1, least, least, 4)))).all()
+    if least > 1:
+        for height, width in ((least - 1, least), (least, least - 1)):
+            convolutions = [layer for layer in TORSOS[name](0)._layers if isinstance(layer, tf.keras.layers.Conv2D)]
+            left = functools.reduce(lambda x, layer: layer(x), convolutions, frames((1, height, width, 4)))
+            assert tf.size(left) == 0
+            sentence = rf"^network\.torso={name} .* they have {height} x {width}: choose larger"
+            with pytest.raises(ValueError, match=sentence):
+                make_torso(network, 0, TORSOS, tf.TensorSpec([height, width, 4], tf.uint8))

@@ -84,6 +84,11 @@ class StacExperiment(OnPolicyExperiment):
         )
 
     @property
+    def tuned(self) -> tuple[str, ...]:
+        """Names of the metaparameters that are tuned, which stand in one text on the command line, with commas."""
+        return tuple(name for text in self.config.meta.tuned for name in text.split(","))
+
+    @property
     def outer(self) -> Hyperparameters:
         """Those of the outer loss, and of the inner loss before any is tuned."""
         loss = self.config.loss
@@ -105,11 +110,11 @@ class StacExperiment(OnPolicyExperiment):
             ValueError: unknown ones are to be tuned.
         """
         meta, network, outer = self.config.meta, self.config.network, self.outer
-        initial = dict.fromkeys(meta.tuned, meta.initial)
+        initial = dict.fromkeys(self.tuned, meta.initial)
         if meta.initial_gamma is not None:
             initial["gamma"] = meta.initial_gamma
         value_alone = [outer._replace(g_p=0.0, g_e=0.0)] if network.acting == "average" else []
-        return Metaparameters(meta.tuned, outer, network.num_heads, initial, value_alone)
+        return Metaparameters(self.tuned, outer, network.num_heads, initial, value_alone)
 
     def make_agent(self, environment: BatchedEnvironment, seed: int) -> StacAgent:
         config, meta = self.config, self.config.meta
@@ -141,6 +146,6 @@ class StacExperiment(OnPolicyExperiment):
         self, seed: int, run: RunDirectory, warn: Warn, launch: Launcher | None = None
     ) -> OnPolicyTrainer:
         trainer = super().build_trainer(seed, run, warn, launch)
-        tuned = [f"{name}_1" for name in self.config.meta.tuned]
+        tuned = [f"{name}_1" for name in self.tuned]
         trainer.progress_scalars = (*trainer.progress_scalars, *tuned[:1])
         return trainer

@@ -284,7 +284,7 @@ def test_the_saved_policy_loads_in_plain_tensorflow_and_takes_the_mean(tmp_path)
 
 def test_errors():
     environment = PointMass(1, 0)
-    with pytest.raises(ValueError, match="loss.method='ddpg': choose "):
+    with pytest.raises(ValueError, match="loss.method='ddpg': choose acer, a3c, tis"):
         make_agent("ddpg")
     with pytest.raises(ValueError, match="loss.traces='both': choose root, plain"):
         make_agent("acer", settings=SETTINGS._replace(traces="both"))

@@ -80,3 +80,15 @@ def test_the_logged_divergence_is_that_from_the_behaviour():
     expected = (np.log(d / s) + (s**2 + (behaviour - mean) ** 2) / (2 * d**2) - 0.5).sum(-1)
     np.testing.assert_allclose(extras["kl"].numpy().T, expected, rtol=1e-4, atol=1e-5)
     environment.close()
+
+
+def test_without_a_trust_region_the_divergence_from_the_behaviour_alone_is_logged():
+    experiment = experiment_of("acer")
+    experiment.config.loss.trust_region = False
+    environment = experiment.make_environment(1, 0)
+    made = experiment.make_agent(environment, 0)
+    unrolls = tf.nest.map_structure(tf.convert_to_tensor, random_batch(made, 2, seed=0))
+    extras = made._per_step_loss(unrolls).extras
+    assert (extras["kl"].numpy() > 0).any()
+    assert "average_kl" not in extras
+    environment.close()

@@ -92,6 +92,13 @@ def test_an_overlap_below_0_is_refused(field, sentence):
         find_experiment(config)
 
 
+def test_bounds_of_the_std_in_the_wrong_order_are_refused():
+    config = dm_control_features.get_config("smoke")
+    config.network.update({"log_std_min": 0.5, "log_std_max": 0.25})
+    with pytest.raises(ValueError, match=r"^network\.log_std_min=0\.5 is above network\.log_std_max=0\.25\.$"):
+        made_from(config)
+
+
 def small_config(updates):
     config = dm_control_features.get_config("smoke")
     config.agent = "stac"

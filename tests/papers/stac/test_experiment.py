@@ -26,6 +26,12 @@ def test_gamma_begins_as_the_others_do_or_apart():
     )
 
 
+def test_metaparameters_on_the_command_line_stand_in_one_text():
+    config = gymnasium.get_config("smoke")
+    config.variants.stac.meta.tuned = ("gamma,g_e", "lambda")
+    assert list(find_experiment(config).make_metaparameters().eta) == ["gamma", "g_e", "lambda"]
+
+
 def test_agents_of_figure_4_differ_in_one_hyper_parameter():
     def made(module, agent):
         config = module.get_config("paper")

@@ -23,7 +23,8 @@ class LoggingAgent(ContinuousAgent):
         losses = super()._losses(steps, observation)
         mean = tf.stop_gradient(steps.mean)
         kl = gaussian.kl(steps.behaviour_mean, steps.behaviour_std, mean, steps.std)  # [T, B]
-        return losses._replace(extras=losses.extras | {"kl": kl, "average_kl": losses.extras["kl"]})
+        average = {"average_kl": losses.extras["kl"]} if "kl" in losses.extras else {}  # of a trust region
+        return losses._replace(extras=losses.extras | {"kl": kl, **average})
 
 
 class FixedRateExperiment(ContinuousExperiment):

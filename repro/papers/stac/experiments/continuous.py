@@ -16,6 +16,10 @@ class ContinuousExperiment(StacExperiment):
 
     def make_distribution(self, environment: BatchedEnvironment) -> SquashedGaussian:
         network = self.config.network
+        if network.log_std_min > network.log_std_max:
+            raise ValueError(
+                f"network.log_std_min={network.log_std_min} is above network.log_std_max={network.log_std_max}."
+            )
         return SquashedGaussian(environment.num_actions, network.log_std_min, network.log_std_max)
 
 
