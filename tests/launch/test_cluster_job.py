@@ -352,13 +352,18 @@ def test_no_other_process_works_on_the_run_meanwhile(tmp_path, monkeypatch):
 
 def test_at_most_so_many_are_at_work_and_the_bars_say_where(tmp_path, monkeypatch):
     monkeypatch.setattr(scheduler, "TICK_SECONDS", 0.01)
-    at_work, most, shown = set(), [], []
+    at_work, most, both_shown = set(), [], threading.Event()
 
     def act(script):
         at_work.add(script)
         most.append(len(at_work))
+        for _ in range(1000):  # until another job is at work, too
+            if {", on m0", ", on m1"} <= {job.where() for job in jobs}:
+                both_shown.set()
+            if both_shown.is_set():
+                break
+            time.sleep(0.01)
         time.sleep(0.1)
-        shown.append({job.where() for job in jobs})
         at_work.remove(script)
         finish(script)
 
@@ -368,7 +373,7 @@ def test_at_most_so_many_are_at_work_and_the_bars_say_where(tmp_path, monkeypatc
     assert run_on_cluster(jobs, 2, 3, Console(file=io.StringIO())) == {}
     assert max(most) == 2
     assert len(made) == 5
-    assert any({", on m0", ", on m1"} <= found for found in shown)
+    assert both_shown.is_set()
     assert all(run.machine._num_cores == 3 for run in cluster.runs)
 
 
