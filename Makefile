@@ -87,8 +87,8 @@ check: setup  ## committed results against published numbers
 regression: setup  ## short trainings with the present code, each judged by the bands of a dozen seeds, some minutes
 	$(BIN)/python -m repro.regression
 
-regression-fast: setup  ## those of them that find what no other finds
-	$(BIN)/python -m repro.regression --fast
+regression-fast: setup  ## those of them that find what no other finds; SHARE=1/2 for half of these
+	$(BIN)/python -m repro.regression --fast $(if $(SHARE),--share=$(SHARE))
 
 regression-bands: setup  ## the values that those bands are made of, for the runs whose settings changed, about an hour
 	$(BIN)/python -m repro.regression --make_bands

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from absl import flags
 
 from repro import cli
+from repro.launch.selection import parse_share
 from repro.regression import reference_values
 from repro.regression.bands import Band
 from repro.regression.reference_runs import RUNS, SPARE, ReferenceRun
@@ -18,6 +19,7 @@ from repro.regression.trainings import DeadProcessError, RunResult, Training, ju
 
 ONLY = flags.DEFINE_list("only", [], "Reference runs, or words of their names such as acer; all if not given.")
 FAST = flags.DEFINE_bool("fast", False, "Leave out the runs that find no mistake that the others do not find.")
+SHARE = flags.DEFINE_string("share", "1/1", "k/n: every n-th of them by length, from the k-th on.")
 JOBS = flags.DEFINE_integer("jobs", 2, "Trainings side by side.", 1)
 JSON = cli.define_json()
 MAKE_BANDS = flags.DEFINE_bool("make_bands", False, "Train the seeds that bands are made from, where they are missing.")
@@ -36,10 +38,16 @@ def main(argv: list[str]) -> None:
         cli.fail(f"--fast leaves out all of --only={','.join(ONLY.value)}.")
     if (AGAIN.value or SEEDS.present) and not MAKE_BANDS.value:
         cli.fail("--again and --seeds are of --make_bands.")
+    if SHARE.present and MAKE_BANDS.value:
+        cli.fail("--share is of a check, not of --make_bands.")
+    try:
+        first, step = parse_share(SHARE.value)
+    except ValueError as error:
+        cli.fail(error)
     try:
         if MAKE_BANDS.value:
             make_bands(runs, SEEDS.value, JOBS.value, AGAIN.value)
-        elif not _check_all(runs):
+        elif not _check_all(runs, first, step):
             raise SystemExit(1)
     except DeadProcessError as error:
         cli.fail(error, code=1)
@@ -47,13 +55,16 @@ def main(argv: list[str]) -> None:
         cli.fail(error)
 
 
-def _check_all(runs: Sequence[ReferenceRun]) -> bool:
-    """Prints a line a run and a closing one; returns whether none is a regression."""
+def _check_all(runs: Sequence[ReferenceRun], first: int, step: int) -> bool:
+    """Prints a line a run and a closing one, for each `step`-th run by length; returns whether none is a regression."""
     start = time.monotonic()
     references = reference_values.read()
     bands = {run.name: reference_values.bands_of(run, references) for run in runs}
-    longest_first = sorted(runs, key=lambda run: -references[run.name].seconds)
-    results = check(longest_first, bands, JOBS.value)
+    runs = sorted(runs, key=lambda run: -references[run.name].seconds)[first - 1 :: step]
+    if not runs:
+        cli.fail(f"--share={first}/{step}: no reference run is in this share of them.")
+    bands = {run.name: bands[run.name] for run in runs}
+    results = check(runs, bands, JOBS.value)
     cli.write_json(JSON.value, {name: _as_json(result) for name, result in results.items()})
     regressions = [name for name, result in results.items() if not result.passed and not result.error]
     failures = [name for name, result in results.items() if result.error]

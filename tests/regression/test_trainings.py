@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from repro.regression import trainings
+from repro.regression import reference_values, trainings
 from repro.regression.bands import TRIES, Band
 from repro.regression.measuring import summarize
 from repro.regression.reference_runs import RUNS
@@ -110,12 +110,53 @@ def test_fast_leaves_out_what_finds_nothing_that_others_do_not():
     assert done.stderr.endswith("--fast leaves out all of --only=cartpole.\n")
 
 
+SHARES = """
+import sys
+from repro.regression import __main__ as command
+
+def check(runs, bands, jobs):
+    assert set(bands) == {run.name for run in runs}
+    print("checked", *(run.name for run in runs))
+    return {}
+
+command.check = check
+command.flags.FLAGS(["regression"])
+for first in range(1, 4):
+    assert command._check_all(command.RUNS, first, 3)
+"""
+
+
+def test_shares_are_all_runs_together_and_about_as_long(tmp_path):
+    done = run_program(tmp_path, SHARES)
+    assert done.returncode == 0, done.stderr
+    shares = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("checked")]
+    assert sorted(sum(shares, [])) == sorted(run.name for run in RUNS)
+    references = reference_values.read()
+    seconds = [sum(references[name].seconds for name in share) for share in shares]
+    assert max(seconds) < 1.25 * min(seconds)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--share=3/2"], "--share='3/2': give k/n with k from 1 to n, such as 1/2."),
+        (["--share=2/2", "--only=impala_catch"], "--share=2/2: no reference run is in this share of them."),
+        (["--share=1/2", "--make_bands"], "--share is of a check, not of --make_bands."),
+    ],
+)
+def test_a_share_that_cannot_be_is_refused(arguments, sentence):
+    command = [sys.executable, "-m", "repro.regression", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(f"{sentence}\n")
+
+
 def test_processes_end_with_the_one_that_began_them(tmp_path):
     """By the signal that the system has for it."""
     get_signal = 2  # prctl's PR_GET_PDEATHSIG
     program = f"""
 import ctypes
-from repro.regression import trainings
+from repro.regression import reference_values, trainings
 number = ctypes.c_int()
 trainings._start_process()
 ctypes.CDLL(None).prctl({get_signal}, ctypes.byref(number))
