@@ -548,6 +548,13 @@ VARIANTS = [
         f"{TEST_CLAIMS}::test_a_task_with_too_few_runs_is_left_out_where_another_has_enough",
     ),
     Variant(
+        "row: a task that is left out is said to need fewer runs than it does",
+        CLAIMS,
+        "reasons += comparisons.too_few_runs(fewest | in_use, needed)",
+        "reasons += comparisons.too_few_runs(in_use, needed) + comparisons.too_few_runs(fewest, min_runs)",
+        f"{TEST_CLAIMS}::test_a_task_with_too_few_runs_is_left_out_where_another_has_enough",
+    ),
+    Variant(
         "row: a task with a single run is left out without a word",
         COMPARISONS,
         "if 0 < runs < needed]",
