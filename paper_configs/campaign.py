@@ -1,10 +1,11 @@
 """The runs of the results campaign: `python -m repro.campaign`, or `make campaign`.
 
-Stages are worked through in this order. The main claims of all papers come before the stage of any, so that each paper
-has its first verdicts early. Within a stage the blocks are sorted by what they answer of the published numbers per
-core-hour (`repro/launch/plan.py`), whatever their place here: V-RACER at the paper's budget, the first block of ReF-ER,
-comes after cheaper ones. `python -m repro.campaign --dry_run` prints the order. Runs that have a valid record are done,
-and those whose records became stale are made again.
+Stages are worked through in this order. That of main claims comes before the stage of any paper, so that each has a
+first verdict early, but for IMPALA, whose main claims take hundreds of core-hours each: A3C beside it at 200M frames,
+four corrections with replay on five levels, and one agent for DMLab-30 beside experts. Within a stage the blocks are
+sorted by what they answer of the published numbers per core-hour (`repro/launch/plan.py`), whatever their place here:
+V-RACER at the paper's budget, the first block of ReF-ER, comes after cheaper ones. `python -m repro.campaign --dry_run`
+prints the order. Runs that have a valid record are done, and those whose records became stale are made again.
 
 Core-hours are those of one run, on one core of an AMD EPYC with nothing beside it unless a comment says otherwise; the
 campaign replaces them by what it measures. Those called estimated come from runs of similar blocks. `LEFT_OUT` has the

@@ -53,11 +53,10 @@ def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, referenc
         if claim.takes_all_tasks and 0 < len(usable) < total:
             reasons.append(f"a number of {total} tasks, of which {len(usable)} can be compared")
             continue
-        usable, too_few = _with_enough_runs(printed, claim, usable)
-        reasons += too_few
         if not usable:
             continue
-        reasons += comparisons.too_few_runs(fewest, min_runs)
+        usable, needed, in_use = _with_enough_runs(printed, claim, usable, min_runs)
+        reasons += comparisons.too_few_runs(fewest | in_use, needed)
         compared += others
         if any(claim.belongs(_chosen(printed, by_agent)) for by_agent in usable.values()):
             result = _measure(printed, claim, usable, rng)
@@ -173,19 +172,19 @@ def _usable(
 
 
 def _with_enough_runs(
-    printed: PublishedRow, claim: Claim, tasks: Mapping[str, list[Records]]
-) -> tuple[dict[str, list[Records]], list[str]]:
-    """The tasks with as many runs of each agent as decide a row, and in words which have fewer.
+    printed: PublishedRow, claim: Claim, tasks: Mapping[str, list[Records]], min_runs: int
+) -> tuple[dict[str, list[Records]], int, dict[str, int]]:
+    """The tasks with as many runs of each agent as decide a row; how many that are; and how many each task has.
 
-    All tasks where none has as many, and of a claim about the largest of them or their number, which hangs on each.
+    All tasks where none has as many, and of a claim about the largest of them or their number, which hangs on each;
+    then `min_runs` are needed.
     """
     needed = runs_to_decide(printed, learned=True)
     fewest = {task: min(map(len, by_agent)) for task, by_agent in tasks.items()}
     hangs_on_each = claim.takes_all_tasks or claim.over_tasks is task_aggregates.largest
-    if hangs_on_each or max(fewest.values(), default=0) < needed:
-        return dict(tasks), []
-    enough = {task: by_agent for task, by_agent in tasks.items() if fewest[task] >= needed}
-    return enough, comparisons.too_few_runs(fewest, needed)
+    if hangs_on_each or max(fewest.values()) < needed:
+        return dict(tasks), min_runs, fewest
+    return {task: by_agent for task, by_agent in tasks.items() if fewest[task] >= needed}, needed, fewest
 
 
 def _without_learning(

@@ -10,7 +10,7 @@ from repro.evidence.records import StoredRecord
 from repro.evidence.rows import Row
 from repro.evidence.sentences import count_verdicts
 from repro.evidence.verdicts import MEANINGS
-from repro.report import tables
+from repro.report import shares, tables
 
 HEADER = """\
 # Results
@@ -38,6 +38,14 @@ MAIN_CLAIMS = f"""
 ## Main claims
 
 {tables.MAIN_CLAIMS_NOTE}
+
+"""
+
+SO_FAR = """
+## Now, and before the campaign
+
+Rows by their verdict and their part of the paper's budget. Each row counts, also where several are of one sentence,
+which the table at the top counts once.
 
 """
 
@@ -75,7 +83,9 @@ def results_page(
     effort = f"\n{tables.effort(stored)}\n" if stored else ""
     sections = [_paper_section(paper, paper_rows, published_dir) for paper, paper_rows in papers.items()]
     claims = _main_claims(tables.main_claims(rows))
-    return HEADER + meanings + READING + overview + effort + claims + "".join(sections) + _external_section(external)
+    so_far = f"{SO_FAR}{shares.by_share(rows)}\n{shares.BEFORE}"
+    begin = HEADER + meanings + READING + overview + effort + claims + so_far
+    return begin + "".join(sections) + _external_section(external)
 
 
 def _main_claims(rows: Sequence[Row]) -> str:

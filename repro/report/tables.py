@@ -340,4 +340,7 @@ def effort(stored: Iterable[StoredRecord]) -> str:
     by_paper = {paper: sum(hours[paper].values()) for paper in sorted(hours, key=lambda x: [*PAPERS, x].index(x))}
     parts = [f"{PAPERS.get(paper, paper)} {counts[paper]} in {spent:.1f}" for paper, spent in by_paper.items()]
     total = f"{counts.total()} records, made in {sum(by_paper.values()):.1f} core-hours"
-    return f"Behind the rows are {total}, the time of each run times the cores that it could use: {', '.join(parts)}."
+    return (
+        f"Behind the rows are {total}, the time of each run times the cores that it could use: {', '.join(parts)}. "
+        "Runs that failed, and those whose records were made again, are not among them."
+    )

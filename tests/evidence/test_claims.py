@@ -110,6 +110,11 @@ def test_a_task_with_too_few_runs_is_left_out_where_another_has_enough(tmp_path)
     assert (of_four.value, of_four.shortfalls, of_four.note) == (pytest.approx(2 / 3), ("3 of 5 tasks",), "")
     few = make_row(tmp_path, further, task="atari5", protocol=TO_OTHER, **SPEED)
     assert (few.value, few.finding, few.note) == (0.0, "undecided", "")
+    single = make_runs("impala_shallow", *make_pairs(1, by=80), games=GAMES[3:4])
+    single += make_runs("other", *make_pairs(5, by=20), games=GAMES[3:4])
+    row = make_row(tmp_path, made + further + single, task="atari5", protocol=TO_OTHER, **SPEED)
+    left_out = {f"without {GAMES[2]}, which has 4 of 5 runs", f"without {GAMES[3]}, which has 1 of 5 runs"}
+    assert {*row.note.split("; ")} == left_out
 
 
 def test_a_task_with_a_single_run_of_an_agent_is_left_out_and_named(tmp_path):

@@ -1,6 +1,7 @@
 """Our learning curves beside other publications' numbers: at their budget, of runs that reach it, and no verdict."""
 
 import json
+import re
 
 import pytest
 
@@ -103,6 +104,17 @@ def test_a_column_that_is_not_there_is_an_error(tmp_path):
     wrong = TABLE | {"compared": [TABLE["compared"][0] | {"column": "thiers"}]}
     with pytest.raises(published.PublishedError, match="compare with no column 'thiers'"):
         rows(tmp_path, Group(records(5.0)), wrong)
+
+
+def test_every_table_is_compared_or_left_out_for_a_reason():
+    published.context.cache_clear()
+    compared = {table.name: bool(table.compared) for table in published.context()}
+    page = (published.PUBLISHED_DIR / "README.md").read_text()
+    listed = page.split("### Context that is not compared\n")[1].split("\n## ")[0]
+    reasons = [line.split("|") for line in listed.splitlines() if line.startswith("| `")]
+    left_out = [name for _, tables, reason, _ in reasons if reason.strip() for name in re.findall(r"`(\w+)`", tables)]
+    assert sorted(left_out) == sorted(name for name, is_compared in compared.items() if not is_compared)
+    assert sum(compared.values()) > 15
 
 
 def test_compared_agents_are_agents_of_their_experiments():

@@ -224,6 +224,14 @@ def test_every_game_of_the_plan_has_a_random_player():
     assert sorted({games[game] for game in games.keys() - levels.keys()}) == []
 
 
+def test_the_stage_of_main_claims_has_one_of_each_paper_but_impala():
+    """As the plan and the guide say."""
+    runs = {run for item in plan.load_stages(PATH)["Main claims"] for run in item.runs()}
+    answered = answerable.shares(runs)
+    main = {paper for paper, place in answered if published.load(paper).rows[place].main}
+    assert main == {*published.papers()} - {"impala"}
+
+
 def test_every_row_is_answered_by_the_committed_plan_or_left_out_for_a_reason():
     """But for rows that studies answer, whose records are there; each reason stands for some unanswered row."""
     answered = answerable.shares(

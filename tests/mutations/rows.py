@@ -543,8 +543,15 @@ VARIANTS = [
     Variant(
         "row: a task with few runs undoes what others decide",
         CLAIMS,
-        "if hangs_on_each or max(fewest.values(), default=0) < needed:",
+        "if hangs_on_each or max(fewest.values()) < needed:",
         "if True:",
+        f"{TEST_CLAIMS}::test_a_task_with_too_few_runs_is_left_out_where_another_has_enough",
+    ),
+    Variant(
+        "row: a task that is left out is said to need fewer runs than it does",
+        CLAIMS,
+        "reasons += comparisons.too_few_runs(fewest | in_use, needed)",
+        "reasons += comparisons.too_few_runs(in_use, needed) + comparisons.too_few_runs(fewest, min_runs)",
         f"{TEST_CLAIMS}::test_a_task_with_too_few_runs_is_left_out_where_another_has_enough",
     ),
     Variant(

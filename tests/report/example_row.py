@@ -1,5 +1,7 @@
 """A row as the tables and pages show it."""
 
+import dataclasses
+
 from repro.evidence.rows import Row
 
 ROW = Row(
@@ -23,3 +25,6 @@ ROW = Row(
     shortfalls=("20 % of the budget", "3 of 5 runs"),
     command="make reproduce-impala TASK=pong",
 )
+
+TRAINED = dataclasses.replace(ROW, trained=True)
+NOT_TRAINED = dataclasses.replace(ROW, trained=False, share=None)

@@ -88,7 +88,8 @@ def test_effort_is_the_time_of_the_runs_on_their_cores():
     same_run = make_record(2, agent="other") | two_cores  # as studies, and agents on several tasks, have many records
     assert tables.effort(store([*runs, same_run])) == (
         "Behind the rows are 4 records, made in 6.5 core-hours, the time of each run times the cores that it could "
-        "use: IMPALA 3 in 6.0, STAC 1 in 0.5."
+        "use: IMPALA 3 in 6.0, STAC 1 in 0.5. Runs that failed, and those whose records were made again, are not among "
+        "them."
     )
     assert tables.effort([]) == ""
 
