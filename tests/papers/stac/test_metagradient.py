@@ -96,6 +96,7 @@ def check_update(agent, batch, *, clip, kl_cost):
     assert float(info.extra["outer_loss"]) == pytest.approx(float(step.outer_loss(theta)), rel=1e-4, abs=1e-3)
     found = dict(zip(before, agent._meta_optimizer.kept, strict=True))
     for name, value in expected.items():
+        print(f"{name}: {np.abs(found[name] / value - 1).max():.1e}")  # which pytest -rP shows
         np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-9, err_msg=name)
     return found, norm
 
