@@ -396,6 +396,31 @@ def test_seeds() -> None:
     assert (first.reset(seed=1)[0] == begun[2]).all()
 
 
+@pytest.mark.parametrize(
+    "effects",
+    [
+        {"action_noise": 0.3},
+        {"observation_noise": 0.3},
+        {"dropped_prob": 0.2, "dropped_steps": 5},
+        {"stuck_prob": 0.2, "stuck_steps": 5},
+        {"dummies": 3},
+    ],
+    ids=lambda effects: next(iter(effects)),
+)
+def test_every_random_effect_follows_its_seed_and_a_saved_state(effects: dict[str, Any]) -> None:
+    def play(some: Challenges, first: int) -> np.ndarray:
+        """Actions and readings of 30 steps from the given one on."""
+        steps = range(first, first + 30)
+        return np.array([np.concatenate((some.act(np.zeros(2)), some.observe(np.full(4, 1.0 + t)))) for t in steps])
+
+    one, same, other, restored = (challenges(4, 2, seed, **effects) for seed in (3, 3, 4, 5))
+    begun = play(one, 0)
+    np.testing.assert_array_equal(play(same, 0), begun)
+    assert (play(other, 0) != begun).any()
+    restored.set_state(through_a_file(one.get_state()))
+    np.testing.assert_array_equal(play(restored, 30), play(one, 30))
+
+
 def test_a_picture_after_a_new_model() -> None:
     environment = make("walker_hard", max_steps=2)
     environment.reset()

@@ -65,6 +65,13 @@ def test_impala_is_as_printed():
             assert comparison.status == "not a field"
 
 
+def test_stac_is_as_printed():
+    judged = compare_settings("stac")
+    assert not [(c.experiment, c.setting.name, c.setting.value, c.ours) for c in judged if c.status == "differs"]
+    counts = collections.Counter(c.experiment for c in judged if c.status == "as printed")
+    assert counts == {"atari": 24, "dm_control_features": 24, "dm_control_pixels": 23, "rwrl": 24}
+
+
 def differing(configs_dir):
     judged = compare_settings("impala", configs_dir)
     return [(c.setting.name, c.ours) for c in judged if c.status == "differs"]

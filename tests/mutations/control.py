@@ -119,6 +119,20 @@ VARIANTS = [
         f"{TEST_RWRL}::test_restored_episodes_go_on_exactly",
     ),
     Variant(
+        "RWRL: spells end where a saved state is taken up",
+        RWRL,
+        '        self._dropped.left, self._stuck.left = np.array(state["dropped"]), np.array(state["stuck"])\n',
+        "",
+        f"{TEST_RWRL}::test_every_random_effect_follows_its_seed_and_a_saved_state",
+    ),
+    Variant(
+        "RWRL: noise of observations from NumPy's global generator",
+        RWRL,
+        "reading = self._rng.normal(",
+        "reading = np.random.normal(",
+        f"{TEST_RWRL}::test_every_random_effect_follows_its_seed_and_a_saved_state",
+    ),
+    Variant(
         "RWRL: the legs stay where shorter thighs end",
         MODELS,
         'leg.set("pos", f"0 0 {-0.25 - 2 * half_length}")',

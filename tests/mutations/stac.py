@@ -228,8 +228,7 @@ VARIANTS = [
         "acting_heads\n        outputs, values = self._heads(experience, acting_alone=True)",
         "acting_heads\n        acting = slice(0, self._network.num_heads)\n"
         "        outputs, values = self._heads(experience)",
-        f"{TEST_METAGRADIENT}::test_equals_finite_differences_with_three_heads",
-        slow=True,
+        f"{TEST_METAGRADIENT}::test_auxiliary_heads_do_not_matter_without_a_layer_that_is_shared",
     ),
     Variant(
         "STAC: KL from the updated policy to itself",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from repro.networks.atari import strided_torso
+from repro.networks.atari import deep_torso, strided_torso
 from repro.networks.dense import dense_torso
 from repro.networks.multi_head_actor_critic import MultiHeadActorCritic
 
@@ -125,3 +125,18 @@ def test_parameters_of_the_control_networks_counted_by_hand(num_heads):
     pixels = convolutions + (4 * (flat + 256) * 256 + 4 * 256) + heads
     found = control_network(strided_torso(1), tf.TensorSpec([84, 84, 3], tf.uint8), num_heads, 6)
     assert found.count_params() == pixels
+
+
+@pytest.mark.parametrize("num_heads", [1, 3])
+def test_parameters_of_the_atari_network_counted_by_hand(num_heads):
+    """Section 3.2 and Table 2 with four frames and 6 actions; the first of three sections has 16 channels."""
+
+    def section(inputs, channels):
+        """A convolution and two residual blocks of two."""
+        return 9 * inputs * channels + channels + 4 * (9 * channels * channels + channels)
+
+    torso = section(4, 16) + section(16, 32) + section(32, 32) + 11 * 11 * 32 * 256 + 256
+    heads = num_heads * ((256 * 256 + 256 + 256 * 6 + 6) + (256 * 256 + 256 + 256 + 1))
+    network = MultiHeadActorCritic(deep_torso(1), 6, num_heads=num_heads, head_units=256, seed=0)
+    network.build_variables(tf.TensorSpec([84, 84, 4], tf.uint8))
+    assert network.count_params() == torso + heads
