@@ -27,7 +27,7 @@ from repro.environments.dmlab_process import ROOT, GameProcess
 from repro.environments.last_step import WithLastStep
 from repro.environments.lookup import MissingModuleError, UnknownTaskError
 from repro.environments.make import make_environment, make_evaluation_environment
-from repro.environments.names import task_name
+from repro.environments.names import check_package, task_name
 from repro.environments.reward_clips import REWARD_CLIPS
 from repro.evidence import published
 from repro.papers import find_experiment
@@ -720,6 +720,9 @@ def test_a_missing_module_is_one_sentence_that_says_how_to_get_it(monkeypatch, t
         make_environment(config_of(), 1, 0)
     assert str(error.value) == MISSING
     assert isinstance(error.value, ValueError)  # what commands print as one sentence
+    with pytest.raises(MissingModuleError, match="make dmlab SOURCE="):
+        check_package("dmlab")
+    check_package("atari")
 
 
 def test_records_say_what_the_module_was_built_from(monkeypatch, tmp_path):
