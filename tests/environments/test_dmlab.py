@@ -18,7 +18,7 @@ from paper_configs.impala import atari_shallow, dmlab_table2
 from repro.acting.play import play as play_evaluation
 from repro.acting.rollout import Rollout
 from repro.benchmarks.dmlab_levels import play as play_at_random
-from repro.environments import dmlab_language
+from repro.environments import dmlab, dmlab_language
 from repro.environments.dmlab import MAX_FAILURES, make_dmlab
 from repro.environments.dmlab_game import ACTIONS
 from repro.environments.dmlab_levels import DMLAB30, LEVELS, level_name
@@ -377,6 +377,17 @@ def test_maps_are_compiled_once_for_all_runs(make, tmp_path):
     assert [fetched(seed=5, level_set=3), fetched(seed=6, level_set=3)] == [False, True]
     assert not fetched(seed=5, test=True)
     assert not list((tmp_path / "maps").glob("*.part"))
+
+
+def test_runs_that_were_started_in_different_folders_have_the_same_cache(make, tmp_path, monkeypatch):
+    monkeypatch.setattr(dmlab, "ROOT", tmp_path)
+    fetched = []
+    for folder in ("here", "there"):
+        (tmp_path / folder).mkdir()
+        monkeypatch.chdir(tmp_path / folder)
+        fetched.append(bool(make(level_cache="maps").reset()[0][0, 0, 2, 1]))
+    assert fetched == [False, True]
+    assert len(list((tmp_path / "maps").iterdir())) == 1
 
 
 # Failures
