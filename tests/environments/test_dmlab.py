@@ -683,12 +683,8 @@ def test_actors_of_other_agents_take_turns_in_a_level_set_as_well(tmp_path, begu
     assert len(begun) == len(set(begun))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("agent", "task", "instruction_length"),
-    [("vtrace", "lt_chasm", 0), ("vtrace_deep", "language_execute_random_task", 8)],
-)
-def test_impala_trains_and_is_evaluated(tmp_path, agent, task, instruction_length):
+def train_and_evaluate(folder, agent, task, instruction_length):
+    """Three updates of an agent of Table 2 and four games of its policy, which are returned."""
     config = dmlab_table2.get_config("smoke")
     config.agent = agent
     config.env.update({"task": task, "instruction_length": instruction_length, "level_set": 3, "level_cache": ""})
@@ -696,7 +692,7 @@ def test_impala_trains_and_is_evaluated(tmp_path, agent, task, instruction_lengt
     config.runtime.update({"num_actors": 2, "envs_per_actor": 2})
     config.num_env_frames = 4 * 4 * 5 * 3
     experiment = find_experiment(config)
-    trainer = experiment.build_trainer(1, RunDirectory(tmp_path / "run", config.to_dict(), 1), print)
+    trainer = experiment.build_trainer(1, RunDirectory(folder / "run", config.to_dict(), 1), print)
     shapes = [tuple(variable.shape) for variable in trainer._variables.agent.trainable_variables]
     assert ((1000, 20) in shapes) == ((20 + 64, 256) in shapes) == (instruction_length > 0)
     losses = [update.scalars["loss"] for update in trainer]
@@ -704,10 +700,20 @@ def test_impala_trains_and_is_evaluated(tmp_path, agent, task, instruction_lengt
     trainer.close()
     assert len(losses) == 3
     assert np.isfinite(losses).all()
-    policy, environment, _ = experiment.load_policy(tmp_path / "run/checkpoints", 2, 1, print)
+    policy, environment, _ = experiment.load_policy(folder / "run/checkpoints", 2, 1, print)
     games = play_evaluation(policy, environment, 4, 0, lambda game: None)
-    assert [game.frames for game in games] == [12] * 4
     environment.close()
+    return games
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("agent", "task", "instruction_length"),
+    [("vtrace", "lt_chasm", 0), ("vtrace_deep", "language_execute_random_task", 8)],
+)
+def test_impala_trains_and_is_evaluated(tmp_path, agent, task, instruction_length):
+    games = train_and_evaluate(tmp_path, agent, task, instruction_length)
+    assert [game.frames for game in games] == [12] * 4
 
 
 def test_an_agent_without_a_width_for_instructions_refuses_them():
