@@ -33,6 +33,7 @@ flags.mark_flag_as_required("config")
 def main(argv: list[str]) -> None:
     del argv
     cli.quiet()
+    from repro.environments.names import check_package
     from repro.launch.lineage import PopulationError
     from repro.launch.population import Population, member_folder
     from repro.launch.population_display import PopulationDisplay
@@ -40,7 +41,7 @@ def main(argv: list[str]) -> None:
     from repro.launch.recorded_job import Stopped
     from repro.launch.workers import WorkerPool
     from repro.report.lineages import write_figure
-    from repro.training.run_directory import ORIGIN, RunDirectoryError
+    from repro.training.run_directory import ORIGIN, RunDirectoryError, is_complete
     from repro.training.sizes import fill_in
 
     run_dir = Path(RUN_DIR.value).resolve() if RAY.value else Path(RUN_DIR.value)
@@ -48,6 +49,8 @@ def main(argv: list[str]) -> None:
     try:
         unit, _ = budget(CONFIG.value)
         check_numbers(resolve(CONFIG.value))
+        if not RAY.value and not is_complete(run_dir):  # machines of a cluster may have what this one lacks
+            check_package(CONFIG.value.env.name)
         if chosen := fill_in(CONFIG.value, run_dir, lambda: _find_machine(threads)):
             print(chosen, file=sys.stderr)
         population = Population(CONFIG.value, SEED.value, run_dir, threads)

@@ -18,7 +18,7 @@ from repro.environments import dmlab_language, specs
 from repro.environments.batched import check_batch, check_reset, read_config
 from repro.environments.dmlab_game import ACTIONS
 from repro.environments.dmlab_levels import LEVELS, level_name
-from repro.environments.dmlab_process import GameFailedError, GameProcess
+from repro.environments.dmlab_process import ROOT, GameFailedError, GameProcess
 from repro.environments.reward_clips import check_reward_clip
 from repro.environments.stepped_levels import SteppedLevels
 
@@ -49,7 +49,8 @@ class DmlabConfig:
         level_set: 0: each batch has episodes of its own. Above: number of a sequence of episodes that all runs go
             through, so that their maps are compiled once; the batches of a run take turns in it. An actor's process
             that is started again goes through that of the next number (`make.config_of_start`).
-        level_cache: folder for compiled maps, shared by all levels and runs; empty for none.
+        level_cache: folder for compiled maps, shared by all levels and runs; a relative one is in the suite's own
+            folder, wherever a run was started. Empty for none.
         stagger_steps: over which the first episodes of a run's environments are cut, so that levels that end by the
             clock do not end together; 0: none is cut. In tests none is.
         timeout: seconds after which a process that does not answer is ended; compiling a map takes up to a minute.
@@ -134,7 +135,7 @@ class DmlabConfig:
             "allowHoldOutLevels": "true",  # two of the test levels
             "datasetPath": "dummy",  # the photographs of two psychlab levels never came with it
         }
-        cache = self.level_cache or None
+        cache = str(ROOT / self.level_cache) if self.level_cache else None
         return GameProcess(self.label, settings, cache, self.timeout, ENGINE_FPS / self.frame_skip)
 
 

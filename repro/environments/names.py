@@ -57,6 +57,25 @@ def task_name(package: str, task: str) -> str:
     raise ValueError(f"env.name={package!r}: choose {PACKAGES}.")
 
 
+def check_package(package: str) -> None:
+    """Checks that what a package of environments needs besides the installed ones is there; loads nothing of it.
+
+    Args:
+        package: `config.env.name`.
+
+    Raises:
+        MissingModuleError: DeepMind Lab is not built, or ViZDoom is not installed; the message says how to get it.
+    """
+    if package == "dmlab":
+        from repro.environments import dmlab_module
+
+        dmlab_module.module_folder()
+    if package == "vizdoom":
+        from repro.environments import vizdoom_module
+
+        vizdoom_module.check_module()
+
+
 def task_names(package: str, tasks: Sequence[str]) -> tuple[str, ...]:
     """Returns this suite's names of several tasks, in their order; arguments and errors as for `task_name`.
 

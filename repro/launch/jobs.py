@@ -14,7 +14,7 @@ import ml_collections
 
 from repro import cli
 from repro.config import PROCESSES, agents, tasks, use_processes
-from repro.environments import dmlab_module, vizdoom_module
+from repro.environments.names import check_package
 from repro.evidence import random_player
 from repro.evidence.commands import Run
 from repro.evidence.records import COMMITTED, is_elsewhere
@@ -169,11 +169,8 @@ def check_modules(jobs: Iterable[RecordedJob]) -> None:
     Raises:
         ValueError: DeepMind Lab or ViZDoom is missing; the message says how to get it.
     """
-    packages = {job.config.env.get("name") for job in jobs}
-    if "dmlab" in packages:
-        dmlab_module.module_folder()
-    if "vizdoom" in packages:
-        vizdoom_module.check_module()
+    for package in {job.config.env.get("name") for job in jobs}:
+        check_package(package)
 
 
 def has_remote_actors(config: ml_collections.ConfigDict, agent: str) -> bool:

@@ -18,7 +18,7 @@ from paper_configs.impala import atari_shallow, dmlab_table2
 from repro.acting.play import play as play_evaluation
 from repro.acting.rollout import Rollout
 from repro.benchmarks.dmlab_levels import play as play_at_random
-from repro.environments import dmlab_language
+from repro.environments import dmlab, dmlab_language
 from repro.environments.dmlab import MAX_FAILURES, make_dmlab
 from repro.environments.dmlab_game import ACTIONS
 from repro.environments.dmlab_levels import DMLAB30, LEVELS, level_name
@@ -27,7 +27,7 @@ from repro.environments.dmlab_process import ROOT, GameProcess
 from repro.environments.last_step import WithLastStep
 from repro.environments.lookup import MissingModuleError, UnknownTaskError
 from repro.environments.make import make_environment, make_evaluation_environment
-from repro.environments.names import task_name
+from repro.environments.names import check_package, task_name
 from repro.environments.reward_clips import REWARD_CLIPS
 from repro.evidence import published
 from repro.papers import find_experiment
@@ -379,6 +379,17 @@ def test_maps_are_compiled_once_for_all_runs(make, tmp_path):
     assert not list((tmp_path / "maps").glob("*.part"))
 
 
+def test_runs_that_were_started_in_different_folders_have_the_same_cache(make, tmp_path, monkeypatch):
+    monkeypatch.setattr(dmlab, "ROOT", tmp_path)
+    fetched = []
+    for folder in ("here", "there"):
+        (tmp_path / folder).mkdir()
+        monkeypatch.chdir(tmp_path / folder)
+        fetched.append(bool(make(level_cache="maps").reset()[0][0, 0, 2, 1]))
+    assert fetched == [False, True]
+    assert len(list((tmp_path / "maps").iterdir())) == 1
+
+
 # Failures
 
 
@@ -672,12 +683,8 @@ def test_actors_of_other_agents_take_turns_in_a_level_set_as_well(tmp_path, begu
     assert len(begun) == len(set(begun))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("agent", "task", "instruction_length"),
-    [("vtrace", "lt_chasm", 0), ("vtrace_deep", "language_execute_random_task", 8)],
-)
-def test_impala_trains_and_is_evaluated(tmp_path, agent, task, instruction_length):
+def train_and_evaluate(folder, agent, task, instruction_length):
+    """Three updates of an agent of Table 2 and four games of its policy, which are returned."""
     config = dmlab_table2.get_config("smoke")
     config.agent = agent
     config.env.update({"task": task, "instruction_length": instruction_length, "level_set": 3, "level_cache": ""})
@@ -685,7 +692,7 @@ def test_impala_trains_and_is_evaluated(tmp_path, agent, task, instruction_lengt
     config.runtime.update({"num_actors": 2, "envs_per_actor": 2})
     config.num_env_frames = 4 * 4 * 5 * 3
     experiment = find_experiment(config)
-    trainer = experiment.build_trainer(1, RunDirectory(tmp_path / "run", config.to_dict(), 1), print)
+    trainer = experiment.build_trainer(1, RunDirectory(folder / "run", config.to_dict(), 1), print)
     shapes = [tuple(variable.shape) for variable in trainer._variables.agent.trainable_variables]
     assert ((1000, 20) in shapes) == ((20 + 64, 256) in shapes) == (instruction_length > 0)
     losses = [update.scalars["loss"] for update in trainer]
@@ -693,10 +700,20 @@ def test_impala_trains_and_is_evaluated(tmp_path, agent, task, instruction_lengt
     trainer.close()
     assert len(losses) == 3
     assert np.isfinite(losses).all()
-    policy, environment, _ = experiment.load_policy(tmp_path / "run/checkpoints", 2, 1, print)
+    policy, environment, _ = experiment.load_policy(folder / "run/checkpoints", 2, 1, print)
     games = play_evaluation(policy, environment, 4, 0, lambda game: None)
-    assert [game.frames for game in games] == [12] * 4
     environment.close()
+    return games
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("agent", "task", "instruction_length"),
+    [("vtrace", "lt_chasm", 0), ("vtrace_deep", "language_execute_random_task", 8)],
+)
+def test_impala_trains_and_is_evaluated(tmp_path, agent, task, instruction_length):
+    games = train_and_evaluate(tmp_path, agent, task, instruction_length)
+    assert [game.frames for game in games] == [12] * 4
 
 
 def test_an_agent_without_a_width_for_instructions_refuses_them():
@@ -720,6 +737,9 @@ def test_a_missing_module_is_one_sentence_that_says_how_to_get_it(monkeypatch, t
         make_environment(config_of(), 1, 0)
     assert str(error.value) == MISSING
     assert isinstance(error.value, ValueError)  # what commands print as one sentence
+    with pytest.raises(MissingModuleError, match="make dmlab SOURCE="):
+        check_package("dmlab")
+    check_package("atari")
 
 
 def test_records_say_what_the_module_was_built_from(monkeypatch, tmp_path):

@@ -12,7 +12,7 @@ from repro.environments.dmlab import make_dmlab
 from repro.environments.dmlab_module import module_folder
 from repro.environments.dmlab_process import ROOT
 from repro.environments.lookup import MissingModuleError
-from tests.environments.test_dmlab import CONFIG
+from tests.environments.test_dmlab import CONFIG, train_and_evaluate
 
 try:
     module_folder()
@@ -162,3 +162,11 @@ def test_a_level_that_the_engine_lacks_is_one_sentence(make, monkeypatch):
     monkeypatch.setitem(dmlab_levels.LEVELS, LEVEL, dmlab_levels.Level("not_there", "not_there"))
     with pytest.raises(RuntimeError, match="not_there failed in episode 3 of environment 0: .*not_there"):
         make().reset()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("instruction_length", [0, 8])
+def test_impala_trains_on_a_level_and_is_evaluated(tmp_path, instruction_length):
+    games = train_and_evaluate(tmp_path, "vtrace", LEVEL, instruction_length)
+    assert len(games) == 4
+    assert all(abs(game.frames - FRAMES) <= 8 for game in games)

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from paper_configs.impala import gymnasium_population
 from repro import cli
+from repro.environments.dmlab_module import FOLDER_VARIABLE, MISSING
 from repro.launch.lineage import PopulationError, read_lineage
 from repro.launch.member import train_piece
 from repro.launch.pieces import Piece
@@ -74,6 +75,15 @@ def test_input_that_cannot_be_used_is_one_sentence_and_exit_code_2(tmp_path, arg
     assert sentence in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("name", ["dmlab_population", "dmlab_30_population"])
+def test_a_module_that_is_missing_is_named_before_a_member_begins(tmp_path, monkeypatch, name):
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    config, path = f"--config=paper_configs/impala/{name}.py:smoke", tmp_path / "x"
+    done = run_command(tmp_path, "repro.population", config, f"--run_dir={path}")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"repro.population: {MISSING}\n")
+    assert not path.exists()
 
 
 def test_a_population_is_not_trained_as_one_run(tmp_path):

@@ -245,6 +245,13 @@ VARIANTS = [
         f"{TEST_AGENT}::test_a_recurrent_core_starts_from_the_state_before_the_unroll",
     ),
     Variant(
+        "IMPALA: the core's state outlives its episode",
+        AGENT,
+        "self._network(experience.observation, experience.step_type, core_state)",
+        "self._network(experience.observation, tf.ones_like(experience.step_type), core_state)",
+        f"{TEST_AGENT}::test_an_end_inside_an_unroll_makes_two_unrolls_of_it",
+    ),
+    Variant(
         "stability: returns from low to high",
         "repro/report/stability.py",
         "for record in records])[::-1]",

@@ -1,8 +1,11 @@
 """The resetting LSTM against its equations, TensorFlow 1's cell, and its own pieces."""
 
+import inspect
+
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.framework import kernels
 
 from repro.networks import recurrent
 from repro.networks.recurrent import ResettingLSTM
@@ -183,3 +186,17 @@ def test_the_loop_of_a_gpu_has_the_same_values_and_gradients(mode, monkeypatch):
     for one, other in zip(unrolled, run(), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
     assert calls
+
+
+def test_the_fused_lstm_of_cudnn_is_not_compiled_by_xla_and_resets_nothing_inside_a_sequence():
+    """Why learning on a GPU goes without it: an update is one program of XLA, and episodes end inside unrolls."""
+    tf.function(tf.matmul, jit_compile=True)(tf.eye(2), tf.eye(2))  # XLA registers its kernels at the first program
+    fused, product = (
+        {kernel.device_type for kernel in kernels.get_registered_kernels_for_op(name).kernel}
+        for name in ("CudnnRNNV3", "MatMul")
+    )
+    assert fused == {"GPU"}
+    assert product >= {"GPU", "XLA_GPU_JIT"}
+    operation = inspect.signature(tf.raw_ops.CudnnRNNV3).parameters.values()
+    tensors = [argument.name for argument in operation if argument.default is inspect.Parameter.empty]
+    assert tensors == ["input", "input_h", "input_c", "params", "sequence_lengths"]

@@ -156,6 +156,28 @@ def test_a_recurrent_core_starts_from_the_state_before_the_unroll():
     assert value_of(0) != pytest.approx(value_of(1), rel=1e-2)
 
 
+def test_an_end_inside_an_unroll_makes_two_unrolls_of_it():
+    """Loss and gradient are those of the rows up to the end and of the rows after it, which begin without memory."""
+    agent = make_recurrent_agent()
+    batch = recurrent_batch(agent, 2, seed=0)  # an end in row 1 and a beginning in row 2
+
+    def loss_and_gradient(unrolls):
+        with tf.GradientTape() as tape:
+            loss = agent.loss(tf.nest.map_structure(tf.constant, unrolls)).loss
+        return loss.numpy(), [gradient.numpy() for gradient in tape.gradient(loss, agent.trainable_variables)]
+
+    before, after = (tf.nest.map_structure(lambda x: x[:, rows].copy(), batch) for rows in (slice(2), slice(2, 5)))
+    after.step_type[:] = StepType.MID
+    for state in after.policy_info["core_state"]:
+        state[:] = 0.0
+    whole, *pieces = map(loss_and_gradient, (batch, before, after))
+    assert whole[0] == pytest.approx(sum(loss for loss, _ in pieces), rel=1e-5)
+    for gradient, first, second in zip(whole[1], pieces[0][1], pieces[1][1], strict=True):
+        np.testing.assert_allclose(gradient, first + second, rtol=1e-4, atol=1e-5)
+    batch.step_type[:, 2] = StepType.MID  # as if the state were kept
+    assert abs(loss_and_gradient(batch)[0] - whole[0]) > 0.01
+
+
 def test_collects_through_a_tf_agents_driver_and_learns_from_its_replay_buffer():
     agent = make_agent(Catch(1, 0))
     environment = tf_py_environment.TFPyEnvironment(
