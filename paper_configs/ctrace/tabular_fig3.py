@@ -1,6 +1,7 @@
 """C-trace, Figure 3: learning on the chain, evaluation (left) and control (right).
 
-What the paper leaves open about updates is read otherwise in `tabular_fig3_rounds.py` and `tabular_fig3_visits.py`.
+What the paper leaves open about updates is read otherwise in `tabular_fig3_rounds.py` and `tabular_fig3_visits.py`, and
+the legend in `tabular_fig3_legend.py`.
 Every field names its source: a figure, section or appendix of the paper, or `assumed:` with the reason.
 """
 
