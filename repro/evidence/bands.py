@@ -30,8 +30,7 @@ MIN_DOF = MIN_RUNS - 2
 FALSE_ALARM_RATE = 0.002
 """Chance that one or more sound normally distributed runs of all that are judged together fall out.
 
-`tests.evidence.test_false_alarms` measures that it stays under `MAX_FALSE_ALARM_RATE` for other distributions."""
-MAX_FALSE_ALARM_RATE = 0.01
+`tests.evidence.test_false_alarms` measures that it stays under 1 % for other distributions."""
 MIN_LOG_REACH = 0.05
 """Least distance from a band's end to the mean of log(score - random): 5 % of the distance to a random player."""
 ROUNDING = 1e-9
