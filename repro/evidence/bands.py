@@ -111,16 +111,16 @@ def spread_of(groups: Sequence[np.ndarray]) -> Spread:
     return Spread(np.sqrt(variances.max(axis=-1)), dof)
 
 
-def reach(spread: Spread, count: int, rate: float, least: float = 0.0) -> np.ndarray:
+def reach(spread: Spread, count: int, rate: float, min_reach: float = 0.0) -> np.ndarray:
     """Returns how far one further run may lie from the mean of `count` runs, on one side.
 
     Args:
         spread: of the runs.
         count: how many there are.
         rate: chance to miss a sound run.
-        least: result where the spread gives less.
+        min_reach: result where the spread gives less.
     """
-    return np.maximum(-special.stdtrit(spread.dof, rate) * spread.std * np.sqrt(1 + 1 / count), least)
+    return np.maximum(-special.stdtrit(spread.dof, rate) * spread.std * np.sqrt(1 + 1 / count), min_reach)
 
 
 def dof_of(groups: Sequence[np.ndarray]) -> int:
@@ -172,8 +172,8 @@ def make_band(
         )
     spread = spread_of(groups)
     side = false_alarm_rate / 2 if better == "equal" else false_alarm_rate
-    least = 0.0 if level is None else MIN_LOG_REACH
-    ends = values.mean() + np.array([-1.0, 1.0]) * reach(spread, len(values), side, least)
+    min_reach = 0.0 if level is None else MIN_LOG_REACH
+    ends = values.mean() + np.array([-1.0, 1.0]) * reach(spread, len(values), side, min_reach)
     with np.errstate(over="ignore"):  # an end beyond the largest number is infinite
         low, high = ends if level is None else level + np.exp(ends)
     whose = "the runs' own spread" if own else f"the pooled spread of {len(family)} groups"
