@@ -435,10 +435,10 @@ def test_a_killed_process_costs_its_episode_alone(make):
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "message"),
     [("raise", "RuntimeError: The level script failed"), ("exit", "Segmentation fault"), ("hang", "no answer for 3 s")],
 )
-def test_failures_inside_the_process(make, monkeypatch, caplog, fault, said):
+def test_failures_inside_the_process(make, monkeypatch, caplog, fault, message):
     monkeypatch.setenv("FAKE_DMLAB", f"{fault}:0")
     env = make(timeout=3.0)
     env.reset()
@@ -446,7 +446,7 @@ def test_failures_inside_the_process(make, monkeypatch, caplog, fault, said):
     *_, truncated, info = env.step(np.array([0]))
     assert truncated[0]
     assert info["game_over"][0]
-    assert said in caplog.text
+    assert message in caplog.text
     assert not alive(pid)
     assert seeds_of(env.step(np.array([0]))[0]) == [1]
     assert env.step(np.array([0]))[1] == 4.0
@@ -471,6 +471,15 @@ def test_closing_ends_the_processes_and_removes_their_files(make, tmp_path, monk
     env.close()
     assert not any(map(alive, pids))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("argument", "code"), [("--help", 0), ("x", 2)])
+def test_the_program_of_a_level_says_what_it_takes(argument, code):
+    command = [sys.executable, "-m", "repro.environments.dmlab_game", argument]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == code
+    assert (done.stdout or done.stderr).startswith("usage: python -m repro.environments.dmlab_game [-h] descriptor\n")
+    assert "Traceback" not in done.stderr
 
 
 def test_a_process_ends_with_the_one_that_started_it(tmp_path):
