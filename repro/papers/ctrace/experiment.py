@@ -167,7 +167,6 @@ class SequenceExperiment(ActorExperiment):
     ) -> EpsilonGreedyPolicy:
         """Returns a collect policy with variables of its own, which the actor overwrites with the published ones."""
         network = self.make_network(environment, seed=0)
-        network.build_variables(environment.time_step_spec.observation)
         return EpsilonGreedyPolicy(environment.time_step_spec, environment.action_spec, network, epsilon)
 
     def build_trainer(
