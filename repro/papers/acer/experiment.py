@@ -114,9 +114,7 @@ class AcerExperiment(ActorExperiment):
         devices.check_compute_dtype(config, warn)
         sampled_hparams = self.sample_hparams(seed)
         seeds = make_run_seeds(seed, runtime.num_actors, replay_second=True)
-        remote = runtime.schedule == PROCESSES
-        local = seeds.environments[:1] if remote else seeds.environments  # of processes, one shows the specs
-        environments = [self.make_actor_environment(*numbered) for numbered in enumerate(local)]
+        environments = self.make_local_environments(seeds.environments)
         strategy = devices.make_strategy()
         with strategy.scope():
             agent = self.with_hparams(sampled_hparams).make_agent(environments[0], seeds.weights)
@@ -131,7 +129,7 @@ class AcerExperiment(ActorExperiment):
         weights: WeightsPublisher
         source: BatchSource
         evaluator: Evaluator | None = None
-        if remote:
+        if runtime.schedule == PROCESSES:
             environments[0].close()
             launcher = launch or LocalLauncher(run.path, run.actors)
             evaluator = make_evaluator(config, launcher, agent, watched)

@@ -282,7 +282,7 @@ class SequenceExperiment(ActorExperiment):
         seeds = make_run_seeds(seed, self.num_actors)
         replay = self._make_memory(spec, seeds.replay)
         actors = make_actors(
-            [self.make_actor_environment(*numbered) for numbered in enumerate(seeds.environments)],
+            self.make_local_environments(seeds.environments),
             self.make_actor_environment,
             lambda environment, i: self.make_local_policy(environment, explorations[i].epsilon),
             weights,
