@@ -39,7 +39,7 @@ class CheckResult:
     Attributes:
         records: valid records, stale ones among them.
         stale: path of each stale record to the reason.
-        faults: files that are not valid records, are in a wrong unit, were made by code that is gone, or hold changed
+        errors: files that are not valid records, are in a wrong unit, were made by code that is gone, or hold changed
             published numbers.
         judged: what the bands say of each record that is not stale.
         rows: every row of the papers looked at.
@@ -48,7 +48,7 @@ class CheckResult:
 
     records: list[StoredRecord]
     stale: dict[pathlib.Path, str]
-    faults: list[ValidationError]
+    errors: list[ValidationError]
     judged: list[judgements.Judgement]
     rows: list[Row]
     settings: dict[str, collections.Counter[str]]
@@ -67,7 +67,7 @@ class CheckResult:
     @property
     def passed(self) -> bool:
         """Whether nothing makes the exit code 1."""
-        return not (self.faults or self.regressions)
+        return not (self.errors or self.regressions)
 
 
 def check(
@@ -98,12 +98,12 @@ def check(
         parts = path.relative_to(results_dir).parts
         return parts[0] == (paper or parts[0]) and (experiment is None or experiment in parts[1:2])
 
-    every, faults = read_all(results_dir)
-    faults += [fault for item in every if (fault := _unit_fault(item, published_dir))]
-    refused = {fault.path for fault in faults}
+    every, errors = read_all(results_dir)
+    errors += [error for item in every if (error := _unit_error(item, published_dir))]
+    refused = {error.path for error in errors}
     every = [item for item in every if item.path not in refused]
     stored = [item for item in every if wanted(item.path)]
-    faults = [fault for fault in faults if wanted(fault.path)]
+    errors = [error for error in errors if wanted(error.path)]
     groups = group_records(stored, configs_dir)
     rows = make_rows(
         groups,
@@ -120,25 +120,25 @@ def check(
         explained |= outliers.explained(committed, outliers.read(committed_dir))
     found = judgements.judge_by(committed, every, published_dir, configs_dir, known, explained)
     for folder, files in ((published_dir, checksums.PUBLISHED), (results_dir, checksums.RECORDS)):
-        faults += [ValidationError(folder, sentence) for sentence in checksums.changes(folder, files)]
-    faults += origins.faults(stored, results_dir)
-    faults += [ValidationError(results_dir, text) for text in outliers.faults(listed, found)]
+        errors += [ValidationError(folder, sentence) for sentence in checksums.changes(folder, files)]
+    errors += origins.find_errors(stored, results_dir)
+    errors += [ValidationError(results_dir, text) for text in outliers.find_errors(listed, found)]
     stale = stale_records(groups)
     if stale:
-        faults += _stale_rows(stored, rows, experiment, pages, published_dir, configs_dir)
+        errors += _stale_rows(stored, rows, experiment, pages, published_dir, configs_dir)
     held: dict[str, collections.Counter[str]] = {
         name: collections.Counter(s.status for s in settings.compare_settings(name, configs_dir, published_dir))
         for name in published.papers(published_dir)
         if name == (paper or name)
     }
-    return CheckResult(stored, stale, faults, [item for item in found if wanted(item.path)], rows, held)
+    return CheckResult(stored, stale, errors, [item for item in found if wanted(item.path)], rows, held)
 
 
 def as_json(result: CheckResult) -> dict[str, Any]:
     """Returns the findings as plain JSON: counts, faults, stale records with reasons, and all rows."""
     return {
         "records": len(result.records),
-        "faults": [{"path": str(fault.path), "message": fault.message} for fault in result.faults],
+        "faults": [{"path": str(error.path), "message": error.message} for error in result.errors],
         "stale": [{"path": str(path), "reason": reason} for path, reason in result.stale.items()],
         "regressions": [
             {
@@ -173,8 +173,8 @@ def show(result: CheckResult, console: rich.console.Console) -> None:
         )
     for path, reason in result.stale.items():
         console.print(f"stale: {path}: {reason}", soft_wrap=True)
-    for fault in result.faults:
-        console.print(f"fault: {fault.message}", soft_wrap=True)
+    for error in result.errors:
+        console.print(f"fault: {error.message}", soft_wrap=True)
     for found in result.judged:
         if found.is_known:
             console.print(f"known: {found.message}; see {outliers.NAME}", soft_wrap=True)
@@ -183,10 +183,10 @@ def show(result: CheckResult, console: rich.console.Console) -> None:
     judged = ", ".join(f"{count} {kind}" for kind, count in result.judged_by.items())
     console.print(
         f"{len(result.records)} records ({judged}): {len(result.regressions)} regressions,"
-        f" {len(result.faults)} faults, {len(result.stale)} stale",
+        f" {len(result.errors)} faults, {len(result.stale)} stale",
         soft_wrap=True,
     )
-    if not result.records and not result.faults:
+    if not result.records and not result.errors:
         console.print("No records were found: nothing to check.")
 
 
@@ -206,7 +206,7 @@ def main(argv: list[str]) -> None:
         result = check(results_dir, values.paper, values.experiment, committed_dir=committed_dir, pages=PAGES)
     except (published.PublishedError, RecordError) as error:
         cli.fail(error, code=1)
-    if values.experiment and not result.rows and not result.faults:
+    if values.experiment and not result.rows and not result.errors:
         papers = [values.paper] if values.paper else published.papers()
         known = sorted({printed.experiment or "" for paper in papers for printed in published.load(paper).rows})
         cli.fail(
@@ -219,7 +219,7 @@ def main(argv: list[str]) -> None:
         raise SystemExit(1)
 
 
-def _unit_fault(item: StoredRecord, published_dir: pathlib.Path) -> ValidationError | None:
+def _unit_error(item: StoredRecord, published_dir: pathlib.Path) -> ValidationError | None:
     printed = published.published_row(*comparisons.key_of(item.record), published_dir)
     unit = item.record["evaluation"]["unit"]
     if printed is None or unit == printed.unit:
@@ -237,7 +237,7 @@ def _stale_rows(
     published_dir: pathlib.Path,
     configs_dir: pathlib.Path,
 ) -> list[ValidationError]:
-    """A fault for each line of the pages with a row as stale records would make it, were they current."""
+    """An error for each line of the pages with a row as stale records would make it, were they current."""
     groups = group_records(stored, configs_dir, keep_stale=True)
     papers = sorted({item.record["paper"] for item in stored})
     as_current = make_rows(

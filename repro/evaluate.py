@@ -9,10 +9,11 @@ import contextlib
 import difflib
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import ml_collections
 from absl import flags
 
 from repro import cli
@@ -32,34 +33,30 @@ SEED_OFFSET = 1_000_000
 
 def main(argv: list[str]) -> None:
     del argv
+    cli.quiet()
+    check_video(VIDEO.value)
     run_dir = Path(RUN_DIR.value)
     settings = read_run(run_dir)
+    config, config_of = read_configs(settings["config"], TASK.value)
     cli.load_tensorflow()
-    import ml_collections
     import tensorflow as tf
     from tf_agents.policies.policy_saver import PolicySaver
 
-    from repro.acting import video
     from repro.config import resolve, tasks
-    from repro.evidence import migrations
     from repro.papers import find_experiment
     from repro.training import devices
     from repro.training.checkpoint import CheckpointError
     from repro.training.evaluation import (
         AT_END,
         EvaluationError,
-        configs_by_task,
         describe_time,
         evaluate_tasks,
         largest_divisor,
     )
     from repro.training.run_directory import CHECKPOINTS, EVALUATION, RunDirectoryError
 
-    if VIDEO.value and Path(VIDEO.value).suffix not in video.CODECS:
-        cli.fail(f"--video={VIDEO.value}: the name must end in {' or '.join(video.CODECS)}.")
     try:
-        config = ml_collections.ConfigDict(migrations.rename_config(settings["config"]))
-        by_task = {task: find_experiment(own) for task, own in configs_by_task(config, TASK.value).items()}
+        by_task = {task: find_experiment(own) for task, own in config_of.items()}
         experiment = next(iter(by_task.values()))
         episodes = EPISODES.value or experiment.evaluation.episodes
         num_envs = largest_divisor(episodes, experiment.evaluation.num_envs)
@@ -92,6 +89,35 @@ def main(argv: list[str]) -> None:
     except (OSError, ValueError, RunDirectoryError, tf.errors.OpError) as error:
         path = run_dir / EVALUATION
         cli.fail(f"the evaluation is in {path}, but what else was asked for failed: {error}", code=1)
+
+
+def check_video(name: str | None) -> None:
+    """Fails for the name of a file that is no video's; without TensorFlow."""
+    if not name:
+        return
+    from repro.acting.video_file import CODECS
+
+    if Path(name).suffix not in CODECS:
+        cli.fail(f"--video={name}: the name must end in {' or '.join(CODECS)}.")
+
+
+def read_configs(
+    plain: Mapping[str, Any], chosen: Sequence[str]
+) -> tuple[ml_collections.ConfigDict, dict[str, ml_collections.ConfigDict]]:
+    """Returns the configuration of a run, and that of each task to evaluate, or fails; without TensorFlow.
+
+    Args:
+        plain: as the run's folder has it.
+        chosen: some of several tasks, as for `configs_by_task`.
+    """
+    from repro.environments.names import configs_by_task
+    from repro.evidence.migrations import rename_config
+
+    try:
+        config = ml_collections.ConfigDict(rename_config(plain))
+        return config, configs_by_task(config, chosen)
+    except ValueError as error:
+        cli.fail(error)
 
 
 def read_run(run_dir: Path) -> dict[str, Any]:

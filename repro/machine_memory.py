@@ -43,7 +43,7 @@ def available_bytes(process: Path = PROCESS, groups: Path = GROUPS) -> int:
     return max(0, min(left))
 
 
-def check_fits(field: str, size: int, needed: int, empty: int = 0, step: int = 1, least: int = 1) -> None:
+def check_fits(field: str, size: int, needed: int, empty: int = 0, step: int = 1, min_size: int = 1) -> None:
     """Checks that a replay, when full, is not larger than the memory that is available.
 
     It is taken up as the replay fills, so that the system, which grants more than there is, would end the process then.
@@ -54,15 +54,17 @@ def check_fits(field: str, size: int, needed: int, empty: int = 0, step: int = 1
         needed: bytes of the full replay.
         empty: bytes of one of size 0.
         step: the size is rounded down to a multiple of it.
-        least: the smallest size of use.
+        min_size: the smallest size of use.
 
     Raises:
         ValueError: it is larger; the message says what fits.
     """
     available = available_bytes()
     if needed > available:
-        most = size // step * max(0, available - empty) // (needed - empty) * step
-        advice = f"choose at most {most}" if most >= least else f"the smallest, {least}, takes more as well"
+        max_size = size // step * max(0, available - empty) // (needed - empty) * step
+        advice = (
+            f"choose at most {max_size}" if max_size >= min_size else f"the smallest, {min_size}, takes more as well"
+        )
         raise ValueError(
             f"{field}={size} takes {needed / 1e9:.1f} GB of memory, of which {available / 1e9:.1f} GB are available: "
             f"{advice}."

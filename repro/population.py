@@ -73,10 +73,10 @@ def main(argv: list[str]) -> None:
         cli.fail(error)
     except OSError as error:
         cli.fail(f"{cli.describe_file_error(error, run_dir)}; the same command goes on.", 1)
-    said = f"{run_dir} is complete, see {figure}."
+    message = f"{run_dir} is complete, see {figure}."
     if not (run_dir / ORIGIN).exists():  # else it is evaluated by what has started it
-        said += f" Evaluate its best member with: {cli.command('repro.evaluate', f'--run_dir={best}')}"
-    print(said)
+        message += f" Evaluate its best member with: {cli.command('repro.evaluate', f'--run_dir={best}')}"
+    print(message)
 
 
 def _describe_start(run_dir: Path, folders: Sequence[Path]) -> str:

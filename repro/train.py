@@ -269,10 +269,10 @@ def _describe_fault(error: Exception, run: RunDirectory, trainer: Trainer) -> st
     from repro.training.learner import NonFiniteLossError
 
     reason = str(error)
-    said = f"{reason.rstrip('.')}. {_describe_checkpoint(run.path)}"
+    message = f"{reason.rstrip('.')}. {_describe_checkpoint(run.path)}"
     if isinstance(error, NonFiniteLossError) and _end_diverged(run, trainer, reason):
-        said += " The run has diverged: it is at its end, and counts as it is."
-    return said
+        message += " The run has diverged: it is at its end, and counts as it is."
+    return message
 
 
 def _describe_shortage(error: Exception, config: ml_collections.ConfigDict) -> str:
@@ -320,8 +320,8 @@ def _describe_start(run: RunDirectory, config: ml_collections.ConfigDict, seed: 
 
 def _describe_resume(run_dir: Path, trainer: Trainer, lost: int) -> str:
     """What a run says that goes on from a checkpoint; `lost`: units of its budget that were logged after it."""
-    said = f"Resuming {run_dir} at {trainer.frames:,} {trainer.unit}."
-    return f"{said} At least {lost:,} {trainer.unit} that came after this checkpoint are lost." if lost else said
+    message = f"Resuming {run_dir} at {trainer.frames:,} {trainer.unit}."
+    return f"{message} At least {lost:,} {trainer.unit} that came after this checkpoint are lost." if lost else message
 
 
 def _describe_end(run: RunDirectory, trainer: Trainer) -> str:
@@ -335,13 +335,13 @@ def _describe_end(run: RunDirectory, trainer: Trainer) -> str:
     score = f"mean return {format_score(trainer.episodes.mean_return())} {last}" if games else "no episode ended"
     if found := trainer.summary().get("evaluation"):
         score += f". Its score is {format_score(found['mean'])}, the mean of {found['episodes']} {found['protocol']}"
-    said = (
+    message = (
         f"{run.path} is complete after {trainer.frames:,} {trainer.unit}: {score}. "
         f"Its last checkpoint is in {run.checkpoints}."
     )
     if (run.path / ORIGIN).exists():
-        return said
-    return f"{said} Evaluate it with: {cli.command('repro.evaluate', f'--run_dir={run.path}')}"
+        return message
+    return f"{message} Evaluate it with: {cli.command('repro.evaluate', f'--run_dir={run.path}')}"
 
 
 def _describe_complete(run_dir: Path, unit: str) -> str:

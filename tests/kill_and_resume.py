@@ -100,8 +100,8 @@ def wait_for_checkpoint(folder: Path, process: subprocess.Popen) -> None:
 
 def check_records(folder: Path, before: set[Path]) -> set[Path]:
     """Every record is valid and none has gone."""
-    stored, faults = records.read_all(folder / "records")
-    assert not faults, faults
+    stored, errors = records.read_all(folder / "records")
+    assert not errors, errors
     now = {item.path for item in stored}
     assert before <= now, before - now
     return now

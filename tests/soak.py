@@ -271,9 +271,9 @@ def find_growth(samples: Sequence[Sample]) -> dict[str, str]:
     """Says of each measure that grows beyond its bound by how much."""
     seconds = [sample.seconds for sample in samples]
     found = {}
-    for name, (least, share) in BOUNDS.items():
+    for name, (floor, share) in BOUNDS.items():
         values = [getattr(sample, name) for sample in samples]
-        bound, grown = max(least, share * float(np.median(values))), growth(seconds, values)
+        bound, grown = max(floor, share * float(np.median(values))), growth(seconds, values)
         if grown > bound:
             found[name] = f"{name} grew by {grown:.1f} where {bound:.1f} is the bound"
     return found
@@ -324,7 +324,7 @@ def main() -> None:
     print("After the warm-up, at the end, and growth; sizes in MiB.")
     header = [f"{'run':<17}", f"{'seconds':>8}", *(f"{name:>12}" for name in Work._fields)]
     print(*header, *(f"{name:>18}" for name in BOUNDS))
-    faults = []
+    failures = []
     for name in names:
         config, *settings = RUNS[name].command
         with tempfile.TemporaryDirectory(prefix="soak_") as folder:
@@ -335,12 +335,12 @@ def main() -> None:
                 run = Run((*command, interval, *settings), RUNS[name].fill)
                 samples, work = soak(run, Path(folder), seconds)
             except SoakError as error:
-                faults.append(f"{name}: {error}")
+                failures.append(f"{name}: {error}")
                 continue
         print(describe(name, samples, work), flush=True)
-        faults += [f"{name}: {fault}" for fault in find_growth(samples).values()]
-    if faults:
-        sys.exit(f"tests.soak: {'; '.join(faults)}.")
+        failures += [f"{name}: {growth}" for growth in find_growth(samples).values()]
+    if failures:
+        sys.exit(f"tests.soak: {'; '.join(failures)}.")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from paper_configs.impala import atari_shallow
 from repro import cli
 from repro.environments.dmlab_module import FOLDER_VARIABLE, MISSING
 from repro.evidence import records, staleness
@@ -571,15 +572,27 @@ def test_evaluate_needs_a_run(tmp_path):
         assert done.stderr == f"repro.evaluate: {run_dir} {what}; give the --run_dir of a training.\n"
 
 
-def test_what_is_no_run_is_said_before_tensorflow_is_loaded(tmp_path):
+@pytest.mark.parametrize(
+    ("folder", "flags", "error"),
+    [
+        ("none", [], "none does not exist; give the --run_dir of a training, such as "),
+        ("run", ["--video=game.avi"], "--video=game.avi: the name must end in .webm or .mp4.\n"),
+        ("run", ["--task=qbert"], "--task=qbert: the run has one task, pong; leave the flag out.\n"),
+    ],
+)
+def test_flags_of_an_evaluation_are_checked_before_tensorflow_is_loaded(tmp_path, folder, flags, error):
+    (tmp_path / "run").mkdir()
+    settings = {"seed": 1, "config": atari_shallow.get_config("smoke").to_dict()}
+    (tmp_path / "run/config.json").write_text(json.dumps(settings))
     code = (
         "import sys\nfrom repro import cli, evaluate\n"
-        f"sys.argv = ['evaluate', '--run_dir={tmp_path / 'none'}']\n"
+        f"sys.argv = ['evaluate', '--run_dir={tmp_path / folder}', *{flags}]\n"
         "try:\n    cli.run(evaluate.main)\n"
         "except SystemExit as end:\n    print(end.code, 'tensorflow' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "2 False\n", done.stderr
+    assert error in done.stderr
 
 
 def test_an_evaluation_that_is_told_to_stop_cleans_up(tmp_path):

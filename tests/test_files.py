@@ -105,7 +105,7 @@ def test_a_folder_that_cannot_be_flushed_is_no_fault(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [
         (OSError(errno.ENOSPC, "No space left on device", "a.json"), "No space left on device"),
         (OSError("cannot flush"), "cannot flush"),
@@ -116,8 +116,8 @@ def test_a_folder_that_cannot_be_flushed_is_no_fault(tmp_path, monkeypatch):
         (RuntimeError("x.index.tmp; No space left on device\n[Op:SaveV2]"), "No space left on device"),
     ],
 )
-def test_the_reason_of_an_error_is_what_the_system_said(error, said):
-    assert files.reason(error) == said
+def test_the_reason_of_an_error_is_what_the_system_said(error, message):
+    assert files.reason(error) == message
 
 
 def test_a_missing_folder_is_an_error(tmp_path):

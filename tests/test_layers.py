@@ -53,7 +53,7 @@ def imports(path: Path) -> set[str]:
     return {name for name in found if name.startswith("repro.")}
 
 
-def faults(path: Path, names: set[str]) -> list[str]:
+def violations(path: Path, names: set[str]) -> list[str]:
     package, *rest = path.relative_to(ROOT / "repro").with_suffix("").parts
     found = []
     for name in names:
@@ -71,20 +71,20 @@ def faults(path: Path, names: set[str]) -> list[str]:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "repro").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_go_down(path):
-    assert faults(path, imports(path)) == []
+    assert violations(path, imports(path)) == []
 
 
 def test_the_rule_sees_each_kind_of_fault():
     repro = ROOT / "repro"
-    assert faults(repro / "ops/x.py", {"repro.networks.atari"})
-    assert faults(repro / "networks/x.py", {"repro.acting.actor"})
-    assert faults(repro / "evidence/x.py", {"repro.acting.play"})
-    assert faults(repro / "acting/x.py", {"repro.training.learner"})
-    assert faults(repro / "training/x.py", {"repro.papers.impala.loss"})
-    assert faults(repro / "papers/stac/loss.py", {"repro.papers.impala.loss"})
-    assert not faults(repro / "papers/stac/loss.py", {"repro.papers.stac.meta", "repro.ops.v_targets"})
-    assert faults(repro / "papers/refer/x.py", {"repro.papers.find_experiment"})
-    assert not faults(repro / "train.py", {"repro.papers.impala.loss"})
+    assert violations(repro / "ops/x.py", {"repro.networks.atari"})
+    assert violations(repro / "networks/x.py", {"repro.acting.actor"})
+    assert violations(repro / "evidence/x.py", {"repro.acting.play"})
+    assert violations(repro / "acting/x.py", {"repro.training.learner"})
+    assert violations(repro / "training/x.py", {"repro.papers.impala.loss"})
+    assert violations(repro / "papers/stac/loss.py", {"repro.papers.impala.loss"})
+    assert not violations(repro / "papers/stac/loss.py", {"repro.papers.stac.meta", "repro.ops.v_targets"})
+    assert violations(repro / "papers/refer/x.py", {"repro.papers.find_experiment"})
+    assert not violations(repro / "train.py", {"repro.papers.impala.loss"})
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "repro/papers").glob("*/**/*.py")), ids=lambda path: path.stem)

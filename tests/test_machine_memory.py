@@ -79,13 +79,13 @@ def test_a_group_that_cannot_be_read_has_no_limit(available, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("least", "advice"), [(1, "choose at most 2500"), (2501, "the smallest, 2501, takes more as well")]
+    ("min_size", "advice"), [(1, "choose at most 2500"), (2501, "the smallest, 2501, takes more as well")]
 )
-def test_the_advice_is_a_size_of_use(available, monkeypatch, least, advice):
+def test_the_advice_is_a_size_of_use(available, monkeypatch, min_size, advice):
     monkeypatch.setattr(machine_memory, "available_bytes", lambda: 5_000_000)
     check_fits("replay.frames", 2500, 5_000_000)
     with pytest.raises(ValueError, match=f"replay.frames=5000 takes 0.0 GB .* are available: {advice}"):
-        check_fits("replay.frames", 5000, 10_000_000, step=10, least=least)
+        check_fits("replay.frames", 5000, 10_000_000, step=10, min_size=min_size)
 
 
 def test_without_control_groups_all_of_the_machine_counts(tmp_path, available):

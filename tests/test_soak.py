@@ -37,8 +37,8 @@ def test_too_few_samples_are_an_error():
 def test_a_leak_of_twice_the_bound_is_found_under_noise(name):
     rng = np.random.default_rng(1)
     base = np.array([getattr(sample, name) for sample in samples()])
-    least, share = BOUNDS[name]
-    bound = max(least, share * 2.0 * base[0])
+    floor, share = BOUNDS[name]
+    bound = max(floor, share * 2.0 * base[0])
     noisy = base + 3.0 * bound * SECONDS / SECONDS[-1] + rng.uniform(0.0, bound / 2.0, len(SECONDS))
     assert list(find_growth(samples(**{name: noisy}))) == [name]
 

@@ -56,22 +56,22 @@ def wait_for_checkpoints(folder: Path, process: multiprocessing.process.BaseProc
     """Returns once so many checkpoints are there."""
     deadline = time.monotonic() + SECONDS
     while len(list((folder / "run/checkpoints").glob("checkpoint_*"))) < number:
-        said = (folder / "stderr.txt").read_text() if (folder / "stderr.txt").exists() else ""
-        assert process.is_alive(), said
-        assert time.monotonic() < deadline, f"no checkpoint: {said}"
+        stderr = (folder / "stderr.txt").read_text() if (folder / "stderr.txt").exists() else ""
+        assert process.is_alive(), stderr
+        assert time.monotonic() < deadline, f"no checkpoint: {stderr}"
         time.sleep(0.02)
 
 
 def end(folder: Path, process: multiprocessing.process.BaseProcess, code: int = 0) -> str:
-    """Waits for the end of a run, checks what it leaves behind, and returns what it said."""
+    """Waits for the end of a run, checks what it leaves behind, and returns its standard error."""
     process.join(SECONDS)
-    said = (folder / "stderr.txt").read_text()
-    assert process.exitcode == code, said
-    assert "Traceback" not in said
+    stderr = (folder / "stderr.txt").read_text()
+    assert process.exitcode == code, stderr
+    assert "Traceback" not in stderr
     checkpoints = folder / "run/checkpoints"
     assert all(find_damage(path) is None for path in checkpoints.glob("checkpoint_*"))
     assert not list(checkpoints.glob("partial_*"))
-    return said
+    return stderr
 
 
 def saved_updates(folder: Path) -> int:
@@ -98,12 +98,12 @@ def test_a_signal_ends_every_loop_with_a_whole_checkpoint(tmp_path, loop):
         (tmp_path / "hang").touch()
         began = time.monotonic()
         process.terminate()
-        said = end(tmp_path, process)
+        stderr = end(tmp_path, process)
     finally:
         process.kill()
     assert time.monotonic() - began < END_SECONDS
-    assert ("ports of Reverb are open on every interface" in said) == is_listening
-    assert "Stopped and saved. Resume with: " in said
+    assert ("ports of Reverb are open on every interface" in stderr) == is_listening
+    assert "Stopped and saved. Resume with: " in stderr
     assert saved_updates(tmp_path) >= (rows(tmp_path)[-1]["updates"] if rows(tmp_path) else 2)
 
 
@@ -114,11 +114,11 @@ def test_a_clock_that_is_set_changes_nothing(tmp_path):
     try:
         wait_for_checkpoints(tmp_path, process, 3)
         process.terminate()
-        said = end(tmp_path, process)
+        stderr = end(tmp_path, process)
     finally:
         process.kill()
-    assert "Stopped and saved" in said
-    assert "restarted" not in said
+    assert "Stopped and saved" in stderr
+    assert "restarted" not in stderr
     assert rows(tmp_path)
     assert all(0.0 < row["seconds"] < time.monotonic() - began for row in rows(tmp_path))
 
@@ -143,12 +143,12 @@ def test_a_full_disk_a_broken_checkpoint_and_other_threads_at_a_resume(tmp_path)
             assert time.monotonic() < deadline
             time.sleep(0.1)
         process.terminate()
-        said = end(tmp_path, process)
+        stderr = end(tmp_path, process)
     finally:
         process.kill()
     passed_over = f"({broken.name}: state.npz was changed or cut short)"
-    assert f"Going on from {before}, since what is newer is broken {passed_over}." in said
-    assert f"Resuming {tmp_path / 'run'} at" in said
+    assert f"Going on from {before}, since what is newer is broken {passed_over}." in stderr
+    assert f"Resuming {tmp_path / 'run'} at" in stderr
     assert saved_updates(tmp_path) > int(before.name.removeprefix("checkpoint_"))
 
 
@@ -159,12 +159,12 @@ def test_a_run_that_diverges_ends_with_a_sentence_and_saves_nothing_after_it(tmp
     """
     process = start(tmp_path, "dqn", "--config.learner.learning_rate=1e38")
     try:
-        said = end(tmp_path, process, code=1)
+        stderr = end(tmp_path, process, code=1)
         process = start(tmp_path, "dqn", "--config.learner.learning_rate=1e38")
         again = end(tmp_path, process)
     finally:
         process.kill()
-    sentence = said.splitlines()[-1]
+    sentence = stderr.splitlines()[-1]
     update = re.search(r"pdate (\d+) gave .*(nan|inf)", sentence)
     assert update is not None, sentence
     assert saved_updates(tmp_path) == 6 + int(update[1]) - 1

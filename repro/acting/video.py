@@ -1,33 +1,23 @@
-"""One game as a video that browsers play, below a megabyte: VP8 in a .webm file, or VP9 in an .mp4 file."""
+"""One game of a policy as a video."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import cv2
 import numpy as np
 from tf_agents.policies import tf_policy
 
 from repro.acting.rollout import CompiledPolicy, Episode, Rollout
+from repro.acting.video_file import LIMITS, resize, write_video
 from repro.environments.batched import BatchedEnvironment
-from repro.quiet import suppress_stderr
-
-CODECS = {".webm": "VP80", ".mp4": "vp09"}
-"""Codec by the end of a file's name: one that browsers play and OpenCV writes."""
-
-MAX_BYTES = 1_000_000
 
 MAX_SECONDS = 30
 """A longer game is cut; it is played to its end all the same."""
 
 MAX_FPS = 30
 """Where a second has more steps, every second or third of them is shown, and so on."""
-
-LIMITS = ((320, 30), (240, 30), (240, 15), (180, 15), (120, 15), (120, 8))
-"""Pixels of the longer side, and seconds that are kept; the first with which the file is small enough."""
 
 
 class Recording(NamedTuple):
@@ -62,7 +52,7 @@ def record_game(policy: tf_policy.TFPolicy, environment: BatchedEnvironment, see
         policy: chooses the actions.
         environment: of one game.
         seed: of the policy's sampling.
-        path: ends in one of `CODECS`; overwritten.
+        path: ends in one of `video_file.CODECS`; overwritten.
 
     Raises:
         OSError: its folder cannot be made.
@@ -89,51 +79,3 @@ def record_game(policy: tf_policy.TFPolicy, environment: BatchedEnvironment, see
     shown = write_video(path, pictures, fps)
     seconds = steps / steps_per_second
     return Recording(finished[0][1].score, seconds, min(seconds, shown / fps))
-
-
-def write_video(path: Path, pictures: Sequence[np.ndarray], fps: float) -> int:
-    """Writes pictures as a video, with the first of `LIMITS` that leaves it below `MAX_BYTES`.
-
-    OpenCV offers no choice of bit rate, so that only the size and the number of pictures are left to choose.
-
-    Args:
-        path: ends in one of `CODECS`; overwritten.
-        pictures: uint8 [H, W, 3] each, red first, all of one shape.
-        fps: pictures a second.
-
-    Returns:
-        How many pictures were written, from the first on.
-
-    Raises:
-        ValueError: the file cannot be written, or the last of `LIMITS` is too much still.
-    """
-    codec = cv2.VideoWriter.fourcc(*CODECS[path.suffix])
-    for size, seconds in LIMITS:
-        shown = pictures[: max(1, round(seconds * fps))]
-        height, width = (2 * (side // 2) for side in resize(pictures[0], size).shape[:2])  # even, for the colours
-        with suppress_stderr():  # OpenCV complains of VP8's code in a .webm file, whatever the code
-            writer = cv2.VideoWriter(str(path), cv2.CAP_FFMPEG, codec, fps, (width, height))
-        if not writer.isOpened():
-            raise ValueError(f"the video {path} cannot be written.")
-        for picture in shown:
-            writer.write(cv2.cvtColor(resize(picture, size)[:height, :width], cv2.COLOR_RGB2BGR))
-        writer.release()
-        if path.stat().st_size < MAX_BYTES:
-            return len(shown)
-    path.unlink()
-    raise ValueError(f"a video of {len(pictures)} such pictures does not fit in {MAX_BYTES:,} bytes.")
-
-
-def resize(picture: np.ndarray, size: int) -> np.ndarray:
-    """Returns a picture whose longer side is at most `size`: smaller by averaging, larger by whole numbers of pixels.
-
-    Args:
-        picture: uint8 [H, W, 3].
-        size: pixels.
-    """
-    height, width = picture.shape[:2]
-    scale: float = size / max(height, width)
-    if scale >= 1:
-        scale = int(scale)
-    interpolation = cv2.INTER_NEAREST if scale >= 1 else cv2.INTER_AREA
-    return cv2.resize(picture, (round(scale * width), round(scale * height)), interpolation=interpolation)

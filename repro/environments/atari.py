@@ -175,7 +175,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         fires = config.fire_on_reset and (config.full_action_set or _uses_fire(config.task))
         # ALE samples n in [0, noop_max) for n no-ops, or n - 1 with FIRE. One value more, or two, and a refusal
         # of games without a no-op leave 1 to noop_max, all equally likely.
-        self._least_first_frame = int(fires) + min(config.noop_max, 1)
+        self._min_first_frame = int(fires) + min(config.noop_max, 1)
         self._ale = AtariVectorEnv(
             config.task,
             num_envs,
@@ -428,7 +428,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
 
     def _begin_games(self, beginning: np.ndarray, info: dict[str, np.ndarray]) -> None:
         """Sets what is known of games whose emulators were just reset, once each has begun with a no-op."""
-        while (refused := beginning & (info["episode_frame_number"] < self._least_first_frame)).any():
+        while (refused := beginning & (info["episode_frame_number"] < self._min_first_frame)).any():
             if not self._whole_history:
                 self._resets[refused] += 1
             info = self._reset_emulators(refused)

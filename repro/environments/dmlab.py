@@ -217,11 +217,6 @@ class DmlabEnvironment(SteppedLevels):
         """The present instructions, in words; empty where a level gives none."""
         return tuple(self._instructions)
 
-    @property
-    def pids(self) -> tuple[int | None, ...]:
-        """Numbers of the processes; None where none runs."""
-        return tuple(task.pid for task in self._tasks)
-
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:

@@ -11,9 +11,9 @@ fails is answered by an Exception's text, a str, and ends the process.
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
-import sys
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -130,6 +130,15 @@ def serve(connection: Connection) -> None:
         connection.send(f"{type(error).__name__}: {error}")
 
 
-if __name__ == "__main__":
-    serve(Connection(int(sys.argv[1])))
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m repro.environments.dmlab_game",
+        description="Plays one level of DeepMind Lab for the process that starts it, a batch of environments.",
+    )
+    parser.add_argument("descriptor", type=int, help="file descriptor of the connection that it inherits")
+    serve(Connection(parser.parse_args().descriptor))
     os._exit(0)  # the engine's own clean-up can hang
+
+
+if __name__ == "__main__":
+    main()

@@ -37,7 +37,6 @@ class GameProcess:
 
     Attributes:
         metadata: `render_fps`, agent steps in a second of play.
-        pid: of the process; None where none runs.
     """
 
     def __init__(
@@ -50,10 +49,6 @@ class GameProcess:
         self._connection: Connection | None = None
         self._output: Any = None
         self._scratch: tempfile.TemporaryDirectory | None = None
-
-    @property
-    def pid(self) -> int | None:
-        return self._process.pid if self._process else None
 
     def request(self, *what: Any) -> None:
         """Sends a request; `answer` waits for what it brings. Starts a process where none runs."""

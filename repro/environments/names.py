@@ -1,4 +1,4 @@
-"""Canonical names of tasks, whatever package of environments they belong to."""
+"""Canonical names of tasks, whatever package of environments they belong to, and which tasks a run has."""
 
 from __future__ import annotations
 
@@ -108,3 +108,28 @@ def run_task(config: ml_collections.ConfigDict, task: str) -> str:
             "leave the task out."
         )
     return task
+
+
+def configs_by_task(
+    config: ml_collections.ConfigDict, chosen: Sequence[str] = ()
+) -> dict[str, ml_collections.ConfigDict]:
+    """Returns the configuration of each task to evaluate: the run's own, or one of each task that it learned.
+
+    Args:
+        config: of the run.
+        chosen: some of several tasks, in any spelling; empty for all.
+
+    Raises:
+        ValueError: a task that the run did not learn, or any where it learned only one.
+    """
+    together = configs.tasks(configs.resolve(config))
+    if not together:
+        if chosen:
+            raise ValueError(f"--task={','.join(chosen)}: the run has one task, {config.env.task}; leave the flag out.")
+        return {config.env.task: config}
+    learned = task_names(config.env.name, together)
+    played = task_names(config.env.name, chosen) or learned
+    for task in played:
+        if task not in learned:
+            raise ValueError(f"--task={task}: the run learned {', '.join(learned)}.")
+    return {task: configs.of_task(config, task) for task in played}

@@ -30,8 +30,7 @@ MIN_DOF = MIN_RUNS - 2
 FALSE_ALARM_RATE = 0.002
 """Chance that one or more sound normally distributed runs of all that are judged together fall out.
 
-`tests.evidence.test_false_alarms` measures that it stays under `MAX_FALSE_ALARM_RATE` for other distributions."""
-MAX_FALSE_ALARM_RATE = 0.01
+`tests.evidence.test_false_alarms` measures that it stays under 1 % for other distributions."""
 MIN_LOG_REACH = 0.05
 """Least distance from a band's end to the mean of log(score - random): 5 % of the distance to a random player."""
 ROUNDING = 1e-9
@@ -112,16 +111,16 @@ def spread_of(groups: Sequence[np.ndarray]) -> Spread:
     return Spread(np.sqrt(variances.max(axis=-1)), dof)
 
 
-def reach(spread: Spread, count: int, rate: float, least: float = 0.0) -> np.ndarray:
+def reach(spread: Spread, count: int, rate: float, min_reach: float = 0.0) -> np.ndarray:
     """Returns how far one further run may lie from the mean of `count` runs, on one side.
 
     Args:
         spread: of the runs.
         count: how many there are.
         rate: chance to miss a sound run.
-        least: result where the spread gives less.
+        min_reach: result where the spread gives less.
     """
-    return np.maximum(-special.stdtrit(spread.dof, rate) * spread.std * np.sqrt(1 + 1 / count), least)
+    return np.maximum(-special.stdtrit(spread.dof, rate) * spread.std * np.sqrt(1 + 1 / count), min_reach)
 
 
 def dof_of(groups: Sequence[np.ndarray]) -> int:
@@ -173,8 +172,8 @@ def make_band(
         )
     spread = spread_of(groups)
     side = false_alarm_rate / 2 if better == "equal" else false_alarm_rate
-    least = 0.0 if level is None else MIN_LOG_REACH
-    ends = values.mean() + np.array([-1.0, 1.0]) * reach(spread, len(values), side, least)
+    min_reach = 0.0 if level is None else MIN_LOG_REACH
+    ends = values.mean() + np.array([-1.0, 1.0]) * reach(spread, len(values), side, min_reach)
     with np.errstate(over="ignore"):  # an end beyond the largest number is infinite
         low, high = ends if level is None else level + np.exp(ends)
     whose = "the runs' own spread" if own else f"the pooled spread of {len(family)} groups"

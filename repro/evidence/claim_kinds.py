@@ -95,7 +95,7 @@ def find_claim(printed: PublishedRow) -> Claim:
     """Returns how a row's claim is answered.
 
     Raises:
-        PublishedError: no such claim, or it needs a field that the row lacks.
+        PublishedError: no such claim, it needs a field that the row lacks, or scores to compare with are missing.
     """
     name, protocol = str(printed.claim), printed.protocol
     make, fields = _OF_PROTOCOL.get(name, (None, ()))
@@ -103,8 +103,11 @@ def find_claim(printed: PublishedRow) -> Claim:
         claim = make(*(protocol[field] for field in fields))
     elif name in _OF_NORMALISED and printed.normaliser is not None:
         claim = _OF_NORMALISED[name]
-        measure = functools.partial(claim.of_task, references=published.normaliser(printed.normaliser))
+        references = published.normaliser(printed.normaliser, printed.directory)
+        measure = functools.partial(claim.of_task, references=references)
         claim = dataclasses.replace(claim, of_task=measure)
+    elif name == "difference_from_publication" and "publication" in protocol:
+        claim = _difference_from_publication(_publication(printed))
     elif name in CLAIMS:
         claim = CLAIMS[name]
     else:
@@ -211,25 +214,30 @@ def _ratio_of_head_distances(metaparameters: Sequence[str]) -> Claim:
     )
 
 
-def _difference_from_publication(place: tuple[str, str]) -> Claim:
+def _publication(printed: PublishedRow) -> dict[str, float]:
+    """The numbers of another publication, by task: of a context table and column that the row names."""
+    name, column = printed.protocol["publication"]
+    table = next((table for table in published.context(printed.directory / "context") if table.name == name), None)
+    if table is None or column not in table.columns:
+        raise PublishedError(f"The published numbers of {printed.paper} name no table or column of context: {name}.")
+    index = table.columns.index(column)
+    return {task: number for task, cells in table.rows.items() if (number := cells[index]) is not None}
+
+
+def _difference_from_publication(numbers: Mapping[str, float]) -> Claim:
     """Distance of our scores from the numbers of another publication, over that of random play from them.
 
     Each is the root of the mean square over the tasks, so that none makes up for another; tasks on which we have not
     learned count as the others do. Random play has 1.
 
     Args:
-        place: name of its table in `paper_configs/published/context/`, and the column there.
+        numbers: that publication's, by task.
     """
-    name, column = place
-    (table,) = (table for table in published.context() if table.name == name)
-    index = table.columns.index(column)
-    numbers = {task: cells[index] for task, cells in table.rows.items()}
-    known = {task: number for task, number in numbers.items() if number is not None}
     return Claim(
-        functools.partial(task_measures.squared_distances_from, numbers=known),
+        functools.partial(task_measures.squared_distances_from, numbers=numbers),
         functools.partial(task_aggregates.ratio, task_aggregates.root_of_mean),
         learned=learning.whether_or_not,
-        belongs=lambda by_agent: by_agent[0][0]["task"] in known,
+        belongs=lambda by_agent: by_agent[0][0]["task"] in numbers,
         reached_by_training=True,
         above_random=True,
         never="a ratio to nothing",
@@ -265,7 +273,6 @@ _OF_PROTOCOL: Mapping[str, tuple[Callable[..., Claim], tuple[str, ...]]] = {
     "turning_back": (_turning_back, ("columns",)),
     "share_of_log_above": (_share_of_log_above, ("columns", "others", "factor")),
     "ratio_of_head_distances": (_ratio_of_head_distances, ("metaparameters",)),
-    "difference_from_publication": (_difference_from_publication, ("publication",)),
 }
 """Function that makes a claim, and the fields of the protocol that it takes."""
 _OF_NORMALISED: Mapping[str, Claim] = {

@@ -276,11 +276,9 @@ def _find(printed: PublishedRow, result: ClaimResult) -> verdicts.Finding:
     learned = any(record["schedule"] != "study" for group in result.runs for record in group)
     if min(map(len, result.runs)) < runs_to_decide(printed, learned):
         return "undecided"
-    found, *others = (
-        verdicts.find(printed.value, printed.better, interval, printed.tolerance())
-        for interval in (result.interval, *result.alternatives.values())
-    )
-    return found if set(others) <= {found} else "undecided"
+    tolerance = printed.tolerance()
+    found = verdicts.find(printed.value, printed.better, result.interval, tolerance)
+    return "undecided" if verdicts.find_dissent(found, printed, result.alternatives, tolerance) else found
 
 
 def _support(printed: PublishedRow, result: ClaimResult) -> float:

@@ -1,6 +1,6 @@
 """What our result says of a printed number, and what of the paper's protocol is missing behind it."""
 
-from repro.evidence import claim_kinds
+from repro.evidence import claim_kinds, verdicts
 from repro.evidence.published import PublishedRow
 from repro.evidence.results import Result
 from repro.evidence.statistics import MIN_BOOTSTRAP_RUNS
@@ -34,14 +34,8 @@ def find_dissent(printed: PublishedRow, ours: Result, share: float | None, rando
     """
     if printed.value is None or not ours.fields:
         return ()
-    found, tolerance = _judge_alone(printed, ours, share, random), printed.tolerance(random)
-    if found == "undecided":
-        return ()
-    return tuple(
-        name
-        for name, interval in ours.alternatives.items()
-        if find(printed.value, printed.better, interval, tolerance) != found
-    )
+    found = _judge_alone(printed, ours, share, random)
+    return verdicts.find_dissent(found, printed, ours.alternatives, printed.tolerance(random))
 
 
 def _judge_alone(printed: PublishedRow, ours: Result, share: float | None, random: float | None) -> Finding:

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from repro.evidence.records import ROOT, StoredRecord, ValidationError, run_git
 
 
-def faults(
+def find_errors(
     stored: Sequence[StoredRecord], results_dir: pathlib.Path, code_dir: pathlib.Path = ROOT
 ) -> list[ValidationError]:
-    """Returns a fault for each committed record whose commit is not in the history of the code.
+    """Returns an error for each committed record whose commit is not in the history of the code.
 
-    Records that are not committed are no faults, nor are those outside a checkout.
+    Records that are not committed are no errors, nor are those outside a checkout.
 
     Args:
         stored: valid records below `results_dir`.
         results_dir: root of the record layout.
         code_dir: checkout of the code that makes records; where its history is not at hand, as in a shallow clone, the
-            committed records have one fault together, which says so.
+            committed records have one error together, which says so.
     """
     try:
         names = run_git(results_dir, "ls-tree", "-r", "-z", "--name-only", "HEAD", ".").split("\0")

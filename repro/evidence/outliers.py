@@ -49,7 +49,7 @@ def explained(items: Iterable[StoredRecord], known: Mapping[pathlib.Path, Outlie
     }
 
 
-def faults(known: Mapping[pathlib.Path, Outlier], judged: Collection[Judgement]) -> list[str]:
+def find_errors(known: Mapping[pathlib.Path, Outlier], judged: Collection[Judgement]) -> list[str]:
     """Returns a sentence for every entry of the list that explains nothing.
 
     Args:

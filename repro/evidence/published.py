@@ -77,6 +77,7 @@ class PublishedRow:
         assumed: what the paper leaves open and a statement's outcome may hang on, in words; None where nothing does.
         cannot_run: what it needs that this project cannot have, or None.
         note: what a reader must know about this number, or None.
+        directory: of the published numbers that it is one of, with `normalisers/` and `context/`.
     """
 
     paper: str
@@ -104,6 +105,7 @@ class PublishedRow:
     assumed: str | None = None
     cannot_run: str | None = None
     note: str | None = None
+    directory: pathlib.Path = PUBLISHED_DIR
 
     def tolerance(self, random: float | None = 0.0) -> tuple[float, float] | None:
         """Returns the ends between which a number counts as the printed one, or None without margin or value.
@@ -254,7 +256,7 @@ def load(paper: str, directory: pathlib.Path = PUBLISHED_DIR) -> Published:
     _check_schema(path, data, "paper")
     _check_rows(path, data)
     tables, setting_tables = data["tables"], data.get("setting_tables", {})
-    rows = tuple(_row(paper, row, tables[row["table"]]) for row in data["rows"])
+    rows = tuple(_row(paper, row, tables[row["table"]], directory) for row in data["rows"])
     settings = tuple(_setting(paper, item, setting_tables[item["table"]]) for item in data.get("settings", []))
     return Published(data["paper"], data["title"], data["citation"], tables, rows, settings)
 
@@ -370,7 +372,7 @@ def _check_once(path: pathlib.Path, kind: str, keys: Iterable[Hashable]) -> None
         raise PublishedError(f"The published numbers {path} hold an entry of {kind} twice: {twice}.")
 
 
-def _row(paper: str, row: Mapping[str, Any], table: Mapping[str, Any]) -> PublishedRow:
+def _row(paper: str, row: Mapping[str, Any], table: Mapping[str, Any], directory: pathlib.Path) -> PublishedRow:
     return PublishedRow(
         paper=paper,
         table=row["table"],
@@ -397,6 +399,7 @@ def _row(paper: str, row: Mapping[str, Any], table: Mapping[str, Any]) -> Publis
         assumed=row.get("assumed"),
         cannot_run=row.get("cannot_run", table.get("cannot_run")),
         note=row.get("note"),
+        directory=directory,
     )
 
 

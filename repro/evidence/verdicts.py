@@ -65,6 +65,24 @@ def find(published: float, better: Better, ends: Ends | None, tolerance: Ends | 
     return "agrees" if agrees else "contradicts" if contradicts else "undecided"
 
 
+def find_dissent(
+    finding: Finding, printed: PublishedRow, alternatives: Mapping[str, Ends | None], tolerance: Ends | None
+) -> tuple[str, ...]:
+    """Returns the names of the alternatives that do not give a finding; none where it is undecided by itself.
+
+    Args:
+        finding: of our interval by itself.
+        printed: the row, with a value.
+        alternatives: further intervals, each of which must give the same.
+        tolerance: as for `find`.
+    """
+    if finding == "undecided":
+        return ()
+    assert printed.value is not None
+    found = {name: find(printed.value, printed.better, ends, tolerance) for name, ends in alternatives.items()}
+    return tuple(name for name, other in found.items() if other != finding)
+
+
 def runs_to_decide(printed: PublishedRow, learned: bool) -> int:
     """Returns the fewest runs of an agent by which a row is decided: the paper's, but at most `MIN_RUNS`.
 

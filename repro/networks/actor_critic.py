@@ -56,10 +56,6 @@ class ActorCritic(SequenceNetwork):
         self._read = frozenset({"frame", "last_action", "last_reward"} | words)
         self._core = None if core_units is None else ResettingLSTM(core_units, next(seeds))
 
-    def initial_state(self, batch_size: int | tf.Tensor) -> State:
-        """() without a core, else (h, c) of zeros, float32 [batch_size, units] each."""
-        return () if self._core is None else self._core.initial_state(batch_size)
-
     def check_entries(self, observation: Any) -> None:
         """Raises ValueError for a dict without a core, no dict with one, or a dict of other entries than it reads."""
         entries = set(observation) if isinstance(observation, Mapping) else set()

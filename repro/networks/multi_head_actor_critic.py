@@ -82,10 +82,6 @@ class MultiHeadActorCritic(SequenceNetwork):
         self._values = [head(f"value_{i}", 1) for i in range(1, num_heads + (acting == "average") + 1)]
         self._core = None if core_units is None else ResettingLSTM(core_units, next(seeds))
 
-    def initial_state(self, batch_size: int | tf.Tensor) -> State:
-        """() without a core, else (h, c) of zeros, float32 [batch_size, units] each."""
-        return () if self._core is None else self._core.initial_state(batch_size)
-
     def call(
         self, observation: Any, step_type: tf.Tensor, state: State = (), acting_alone: bool = False
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, State]:

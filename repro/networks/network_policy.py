@@ -23,7 +23,7 @@ class NetworkPolicy(tf_policy.TFPolicy):
     Args:
         time_step_spec: TF-Agents `TimeStep` spec of one unbatched environment.
         action_spec: bounded int32 scalar spec, whose actions count from its minimum, 0, or float32 spec [A].
-        network: called with one time row, `[B, 1, ...]`.
+        network: called with one time row, `[B, 1, ...]`; its variables are created where it has none yet.
         info_spec: by name, what `_choose` says, of one environment.
         name: of the policy.
     """
@@ -36,6 +36,8 @@ class NetworkPolicy(tf_policy.TFPolicy):
         info_spec: dict[str, tf.TensorSpec],
         name: str,
     ) -> None:
+        if not network.built:
+            network.build_variables(time_step_spec.observation)
         state_spec = tuple(tf.TensorSpec(part.shape[1:], tf.float32) for part in network.initial_state(1))
         super().__init__(
             time_step_spec,

@@ -32,6 +32,8 @@ class RecurrentQ(SequenceNetwork):
         seed: integer >= 0 from which the weights of core and head are sampled (the torso has its own).
     """
 
+    _core: ResettingLSTM
+
     def __init__(
         self, torso: tf.keras.layers.Layer, num_actions: int, core_units: int, dueling_units: int, *, seed: int
     ) -> None:
@@ -41,10 +43,6 @@ class RecurrentQ(SequenceNetwork):
         self._torso = torso
         self._head = DuelingHead(dueling_units, num_actions, next(seeds))
         self._core = ResettingLSTM(core_units, next(seeds))
-
-    def initial_state(self, batch_size: int | tf.Tensor) -> State:
-        """(h, c) of zeros, float32 [batch_size, units] each."""
-        return self._core.initial_state(batch_size)
 
     def check_entries(self, observation: Any) -> None:
         """Raises ValueError for what is no dict of the entries `READ` alone."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
+
+if TYPE_CHECKING:
+    from repro.networks.recurrent import ResettingLSTM
 
 State = tuple[tf.Tensor, ...]
 
@@ -12,12 +15,15 @@ State = tuple[tf.Tensor, ...]
 class SequenceNetwork(tf.keras.Model):
     """A Keras model that is called with observations [B, T, ...], step types int32 [B, T] and a core's state.
 
-    Its last output is the core's state after the last step. Subclasses with a core replace `initial_state`.
+    Its last output is the core's state after the last step. Subclasses with a core set `_core`.
     """
 
+    _core: ResettingLSTM | None  # Keras tracks no layer whose attribute the class has, too
+
     def initial_state(self, batch_size: int | tf.Tensor) -> State:
-        """The core's state before an episode, float32 [batch_size, units] each; () without a core."""
-        return ()
+        """The core's state before an episode, zeros, float32 [batch_size, units] each; () without a core."""
+        core = getattr(self, "_core", None)
+        return () if core is None else core.initial_state(batch_size)
 
     def check_entries(self, observation: Any) -> None:  # noqa: B027 - most take whatever their torso takes
         """Raises ValueError where an observation, or its spec, does not have the entries that the network reads."""

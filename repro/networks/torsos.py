@@ -57,9 +57,9 @@ def make_torso(
         seen, fitting = ("images", " or ".join(choices)) if is_image else ("vectors", "dense")
         raise ValueError(f"network.torso={network.torso!r}, but the observations are {seen}: choose {fitting}.")
     for spec in tf.nest.flatten(observation_spec):
-        if len(spec.shape) == 3 and min(spec.shape[:2]) < (least := MIN_SIZES.get(network.torso, 1)):
+        if len(spec.shape) == 3 and min(spec.shape[:2]) < (min_size := MIN_SIZES.get(network.torso, 1)):
             raise ValueError(
-                f"network.torso={network.torso} takes images of {least} x {least} pixels or more, and they have "
+                f"network.torso={network.torso} takes images of {min_size} x {min_size} pixels or more, and they have "
                 f"{spec.shape[0]} x {spec.shape[1]}: choose larger ones (env.height and env.width)."
             )
     compute_dtype = network.get("compute_dtype", "float32")

@@ -7,14 +7,14 @@ A measure lies in its band where
 with the mean and std of n seeds, of logarithms where the values differ by more than a factor of
 `LOG_RATIO` and the measure cannot be negative, as its name says. A run is a regression where one measure lies beyond
 the same end of its band for `TRIES` seeds, each of which is trained only if those before were out: hundreds of measures
-are looked at, and what is rare once in a hundred measures is not so five times in the same one. `false_alarm_rate`
-computes how often these rules are wrong.
+are looked at, and what is rare once in a hundred measures is not so five times in the same one.
+`tests.regression.test_bands` simulates how often these rules are wrong.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -124,30 +124,3 @@ def confirmed(tries: Sequence[Sequence[Outlier]]) -> list[Outlier]:
     """Returns the outliers of the last seed that were out at the same end with every seed before."""
     before = [{(outlier.measure, outlier.side) for outlier in found} for found in tries[:-1]]
     return [outlier for outlier in tries[-1] if all((outlier.measure, outlier.side) in found for found in before)]
-
-
-def false_alarm_rate(
-    sample: Callable[[np.random.Generator, tuple[int, ...]], np.ndarray],
-    *,
-    never_negative: bool,
-    seeds: int,
-    measures: int,
-    trials: int,
-    rng: np.random.Generator,
-) -> float:
-    """Returns how often at least one of many independent measures of a correct code is called a regression.
-
-    Independence is the worst case: measures of one run that go together raise fewer alarms.
-
-    Args:
-        sample: values of the given shape from the distribution of a measure.
-        never_negative: as for `band_ends`.
-        seeds: n, that the bands are made from.
-        measures: of the whole suite, all of this distribution.
-        trials: bands simulated; the rate of a single measure is found from these.
-        rng: of the simulation.
-    """
-    low, high = band_ends(sample(rng, (trials, seeds)), never_negative)
-    new = sample(rng, (trials, TRIES))
-    alarms = (new > high[:, None]).all(axis=1) | (new < low[:, None]).all(axis=1)
-    return float(1 - (1 - alarms.mean()) ** measures)

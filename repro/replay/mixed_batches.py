@@ -11,7 +11,7 @@ from tf_agents.trajectories import Trajectory
 
 from repro.aligned import concatenated
 from repro.machine_memory import check_fits
-from repro.replay.unrolls import UnrollReplay, least_capacity
+from repro.replay.unrolls import UnrollReplay, min_capacity
 
 NO_VERSION = -1
 """Version of a place where no unroll lies yet."""
@@ -50,8 +50,8 @@ class MixedBatches:
             raise ValueError(f"A batch must have one replayed unroll at least, not {num_replayed}.")
         check_fits("replay.capacity", capacity, capacity * UnrollReplay(spec, unroll_length, 1).nbytes)
         self._replay = UnrollReplay(spec, unroll_length, capacity)
-        if capacity < (least := least_capacity(spec)):
-            raise ValueError(f"replay.capacity={capacity}: a replay of frames must hold {least} unrolls at least.")
+        if capacity < (needed := min_capacity(spec)):
+            raise ValueError(f"replay.capacity={capacity}: a replay of frames must hold {needed} unrolls at least.")
         self._versions = np.full(capacity, NO_VERSION, np.int64)  # that of unroll i lies at i % capacity
         self._num_replayed = num_replayed
 

@@ -14,7 +14,7 @@ from repro.replay.frame_stacks import OLDER, FrameRing, game_starts
 from repro.replay.step_layout import state_indices
 
 
-def least_capacity(spec: Trajectory) -> int:
+def min_capacity(spec: Trajectory) -> int:
     """Unrolls that a replay must have room for, so that one is always there to be sampled.
 
     Two where stacks of frames are stored: a game that starts inside an unroll may take the place of the oldest one.

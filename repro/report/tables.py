@@ -232,7 +232,7 @@ def terminal_table(rows: Sequence[Row], width: int = WIDE) -> rich.table.Table:
     stacked = {"Task, agent": list(map("\n".join, zip(every["Task"], every["Agent"])))}
     stacked |= {header: texts for header, texts in fewer.items() if header not in ("Task", "Agent")}
     layouts = [every, fewer, stacked] if width >= WIDE else [fewer, stacked]
-    columns = next((columns for columns in layouts if sum(_least_widths(columns)) <= _room(columns, width)), stacked)
+    columns = next((columns for columns in layouts if sum(_min_widths(columns)) <= _room(columns, width)), stacked)
     table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
     for header, column_width in zip(columns, _widths(columns, width)):
         justify: rich.console.JustifyMethod = "right" if header in NUMERIC else "left"
@@ -247,7 +247,7 @@ def _room(columns: Mapping[str, Sequence[str]], width: int) -> int:
     return width - 2 - GAP * (len(columns) - 1)
 
 
-def _least_widths(columns: Mapping[str, Sequence[str]]) -> list[int]:
+def _min_widths(columns: Mapping[str, Sequence[str]]) -> list[int]:
     """Width of each column in which no word, and no number with its interval, is broken."""
     return [
         max(
@@ -264,7 +264,7 @@ def _widths(columns: Mapping[str, Sequence[str]], width: int) -> list[int]:
     whole = [
         max(len(line) for text in (header, *texts) for line in text.splitlines()) for header, texts in columns.items()
     ]
-    widths, room = _least_widths(columns), _room(columns, width)
+    widths, room = _min_widths(columns), _room(columns, width)
     while sum(widths) > room and max(widths) > 1:
         widths[widths.index(max(widths))] -= 1
     while sum(widths) < min(room, sum(whole)):

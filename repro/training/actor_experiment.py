@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -11,6 +11,7 @@ import ml_collections
 from tf_agents.agents import tf_agent
 
 from repro.acting.sources import SCHEDULES
+from repro.config import PROCESSES
 from repro.environments.batched import BatchedEnvironment
 from repro.environments.make import config_of_start, make_environment, make_evaluation_environment
 from repro.training import checkpoint
@@ -86,6 +87,15 @@ class ActorExperiment(abc.ABC):
         """
         experiment = type(self)(config_of_start(self.config, start)) if start else self
         return experiment.make_environment(self.envs_per_actor, seed, (index, self.num_actors))
+
+    def make_local_environments(self, seeds: Sequence[int]) -> list[BatchedEnvironment]:
+        """Returns the environments of each actor in this process; of actors in others those of one, for their specs.
+
+        Args:
+            seeds: of the environments of each actor.
+        """
+        local = seeds[:1] if self.config.runtime.schedule == PROCESSES else seeds
+        return [self.make_actor_environment(*numbered) for numbered in enumerate(local)]
 
     def load_policy(self, checkpoints: Path, num_envs: int, seed: int, warn: Warn) -> TrainedPolicy:
         agent, environment = self.make_evaluation_agent(num_envs, seed)

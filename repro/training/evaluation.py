@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,9 @@ from repro.acting.play import play
 from repro.acting.rollout import Episode
 from repro.acting.supervision import log_traceback
 from repro.amounts import short
-from repro.config import of_task, resolve, tasks, total_budget
+from repro.config import total_budget
 from repro.environments.batched import BatchedEnvironment, one_line
 from repro.environments.make import make_evaluation_environment
-from repro.environments.names import task_names
 from repro.evidence.statistics import summarize_returns
 from repro.training.experiment import Experiment, TrainedPolicy
 from repro.training.progress_line import ProgressLine, format_score
@@ -43,31 +42,6 @@ class EvaluationError(RuntimeError):
 def largest_divisor(number: int, limit: int) -> int:
     """The largest divisor of `number` that is at most `limit`."""
     return max(d for d in range(1, min(number, limit) + 1) if number % d == 0)
-
-
-def configs_by_task(
-    config: ml_collections.ConfigDict, chosen: Sequence[str] = ()
-) -> dict[str, ml_collections.ConfigDict]:
-    """Returns the configuration of each task to evaluate: the run's own, or one of each task that it learned.
-
-    Args:
-        config: of the run.
-        chosen: some of several tasks, in any spelling; empty for all.
-
-    Raises:
-        ValueError: a task that the run did not learn, or any where it learned only one.
-    """
-    together = tasks(resolve(config))
-    if not together:
-        if chosen:
-            raise ValueError(f"--task={','.join(chosen)}: the run has one task, {config.env.task}; leave the flag out.")
-        return {config.env.task: config}
-    learned = task_names(config.env.name, together)
-    played = task_names(config.env.name, chosen) or learned
-    for task in played:
-        if task not in learned:
-            raise ValueError(f"--task={task}: the run learned {', '.join(learned)}.")
-    return {task: of_task(config, task) for task in played}
 
 
 def score_unit(env: ml_collections.ConfigDict) -> str:

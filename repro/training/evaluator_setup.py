@@ -15,8 +15,8 @@ from repro.acting.remote_evaluator import LearnerLink, evaluate_offers
 from repro.acting.supervision import Supervision
 from repro.config import PROCESSES, tasks
 from repro.environments.make import make_evaluation_environment
-from repro.environments.names import task_names
-from repro.training.evaluation import configs_by_task, largest_divisor
+from repro.environments.names import configs_by_task, task_names
+from repro.training.evaluation import largest_divisor
 from repro.training.experiment import FindExperiment, RemoteActing
 
 

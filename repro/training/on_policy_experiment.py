@@ -173,8 +173,7 @@ class OnPolicyExperiment(ActorExperiment):
         remote, at_acting_weights = runtime.schedule == PROCESSES, runtime.schedule == "a3c"
         if remote and self.dynamic_batching:
             raise ValueError(f"runtime.dynamic_batching is for actors in threads: not with schedule={PROCESSES}.")
-        local = enumerate(seeds.environments[:1] if remote else seeds.environments)  # of processes, one shows the specs
-        environments = [self.make_actor_environment(*numbered) for numbered in local]
+        environments = self.make_local_environments(seeds.environments)
         strategy = devices.make_learners_strategy(0, group.connect()) if group else devices.make_strategy()
         if group is None:
             devices.check_batch_size(config.learner.batch_size, strategy)

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
-from repro.acting import video
+from repro.acting import video, video_file
 from repro.acting.rollout import CompiledPolicy, Rollout
 from tests.support.catch import Catch
 from tests.support.training import make_policy
@@ -93,23 +93,23 @@ def test_a_short_game_is_not_called_one_of_no_seconds():
 def test_what_is_too_large_becomes_smaller(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     noise = [rng.integers(0, 256, (480, 481, 3), dtype=np.uint8) for _ in range(20)]
-    assert video.write_video(tmp_path / "a.webm", noise, 1) == 20
+    assert video_file.write_video(tmp_path / "a.webm", noise, 1) == 20
     full = (tmp_path / "a.webm").stat().st_size
     assert read(tmp_path / "a.webm")[0][0].shape == (318, 320, 3)  # both even
-    monkeypatch.setattr(video, "MAX_BYTES", full // 3)
-    shown = video.write_video(tmp_path / "a.webm", noise, 1)
+    monkeypatch.setattr(video_file, "MAX_BYTES", full // 3)
+    shown = video_file.write_video(tmp_path / "a.webm", noise, 1)
     pictures = read(tmp_path / "a.webm")[0]
     assert (tmp_path / "a.webm").stat().st_size < full // 3
     assert (len(pictures), shown) == (15, 15)
     assert max(pictures[0].shape) < 320
-    monkeypatch.setattr(video, "MAX_BYTES", 1000)
+    monkeypatch.setattr(video_file, "MAX_BYTES", 1000)
     with pytest.raises(ValueError, match="does not fit in 1,000 bytes"):
-        video.write_video(tmp_path / "a.webm", noise, 1)
+        video_file.write_video(tmp_path / "a.webm", noise, 1)
     assert not (tmp_path / "a.webm").exists()
 
 
 def test_a_file_that_cannot_be_written(tmp_path, capfd):
     (tmp_path / "a.webm").mkdir()
     with pytest.raises(ValueError, match="cannot be written"):
-        video.write_video(tmp_path / "a.webm", [np.zeros((8, 8, 3), np.uint8)], 20)
+        video_file.write_video(tmp_path / "a.webm", [np.zeros((8, 8, 3), np.uint8)], 20)
     assert capfd.readouterr().err == ""

@@ -401,6 +401,11 @@ def alive(pid):
     return True
 
 
+def pids_of(env):
+    """Numbers of the processes of an environment's levels, all of which run."""
+    return [game._process.pid for game in env._tasks]
+
+
 def kill(pid):
     """Ends a level's process, and waits until it has ended."""
     os.kill(pid, 9)
@@ -412,7 +417,7 @@ def test_a_killed_process_costs_its_episode_alone(make):
     env = make(2)
     env.reset()
     env.step(np.array([0, 0]))
-    old = env.pids
+    old = pids_of(env)
     kill(old[0])
     frames, reward, terminated, truncated, info = env.step(np.array([0, 0]))
     assert (truncated.tolist(), terminated.tolist()) == ([True, False], [False, False])
@@ -424,24 +429,24 @@ def test_a_killed_process_costs_its_episode_alone(make):
     assert seeds_of(frames) == [2, 1]
     assert reward.tolist() == [0.0, 2.0]
     assert env.failures == 1
-    assert env.pids[0] not in (None, old[0])
-    assert env.pids[1] == old[1]
+    assert pids_of(env)[0] != old[0]
+    assert pids_of(env)[1] == old[1]
     assert env.step(np.array([0, 0]))[1][0] == 4.0
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "message"),
     [("raise", "RuntimeError: The level script failed"), ("exit", "Segmentation fault"), ("hang", "no answer for 3 s")],
 )
-def test_failures_inside_the_process(make, monkeypatch, caplog, fault, said):
+def test_failures_inside_the_process(make, monkeypatch, caplog, fault, message):
     monkeypatch.setenv("FAKE_DMLAB", f"{fault}:0")
     env = make(timeout=3.0)
     env.reset()
-    pid = env.pids[0]
+    pid = pids_of(env)[0]
     *_, truncated, info = env.step(np.array([0]))
     assert truncated[0]
     assert info["game_over"][0]
-    assert said in caplog.text
+    assert message in caplog.text
     assert not alive(pid)
     assert seeds_of(env.step(np.array([0]))[0]) == [1]
     assert env.step(np.array([0]))[1] == 4.0
@@ -460,12 +465,21 @@ def test_closing_ends_the_processes_and_removes_their_files(make, tmp_path, monk
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     env = make(2)
     env.reset()
-    pids = env.pids
+    pids = pids_of(env)
     assert all(map(alive, pids))
     assert list(tmp_path.iterdir())
     env.close()
     assert not any(map(alive, pids))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("argument", "code"), [("--help", 0), ("x", 2)])
+def test_the_program_of_a_level_says_what_it_takes(argument, code):
+    command = [sys.executable, "-m", "repro.environments.dmlab_game", argument]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == code
+    assert (done.stdout or done.stderr).startswith("usage: python -m repro.environments.dmlab_game [-h] descriptor\n")
+    assert "Traceback" not in done.stderr
 
 
 def test_a_process_ends_with_the_one_that_started_it(tmp_path):
@@ -476,7 +490,7 @@ settings = {"height": "72", "width": "96", "mixerSeed": "0"}
 game = GameProcess("lt_chasm", settings, None, 600, 15)
 game.request("begin", 0)
 game.answer()
-print(game.pid, flush=True)
+print(game._process.pid, flush=True)
 os._exit(1)
 """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
@@ -554,7 +568,7 @@ def test_a_cut_keeps_the_step_s_reward_and_its_return(make):
 def test_a_first_episode_that_fails_leaves_its_cut_to_no_other(make):
     env = make(2, stagger_steps=4)
     env.reset()
-    kill(env.pids[1])
+    kill(pids_of(env)[1])
     assert ends_of(env, 5) == ([[3], [1, 5]], [[False], [True, False]])
 
 

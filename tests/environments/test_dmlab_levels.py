@@ -12,7 +12,7 @@ from repro.environments.dmlab import make_dmlab
 from repro.environments.dmlab_module import module_folder
 from repro.environments.dmlab_process import ROOT
 from repro.environments.lookup import MissingModuleError
-from tests.environments.test_dmlab import CONFIG, train_and_evaluate
+from tests.environments.test_dmlab import CONFIG, pids_of, train_and_evaluate
 
 try:
     module_folder()
@@ -141,7 +141,7 @@ def test_a_killed_level_costs_its_episode_alone(make):
     env = make(num_envs=2)
     env.reset()
     env.step(np.array([0, 0]))
-    os.kill(env.pids[0], 9)
+    os.kill(pids_of(env)[0], 9)
     *_, truncated, info = env.step(np.array([0, 0]))
     assert truncated.tolist() == info["game_over"].tolist() == [True, False]
     for _ in range(3):

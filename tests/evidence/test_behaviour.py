@@ -74,7 +74,7 @@ def test_rows_that_rest_on_stale_records_fail_the_check(configs, tmp_path):
     assert stale == {"atari_shallow/breakout/impala_shallow"}
     assert len(found.stale) == 5
     assert not found.passed
-    (row, *_) = [fault.message for fault in found.faults if "| breakout |" in fault.message]
+    (row, *_) = [error.message for error in found.errors if "| breakout |" in error.message]
     assert "docs/results.md rests on stale records, make report writes it again" in row
     assert not [row for row in found.rows if row.agent == "impala_shallow" and row.task == "breakout" and row.seeds]
     written = tmp_path / "results.md"

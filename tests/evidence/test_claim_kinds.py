@@ -1,6 +1,7 @@
 """Which claims there are, and what they make of fields of a row."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -28,6 +29,31 @@ def test_a_lead_above_a_human_s_score_counts_for_nothing_in_the_capped_mean():
         lead[name] = claim.over_tasks(np.stack(numbers))
     assert lead["human_capped_mean_difference"] == pytest.approx(5.0)
     assert lead["human_normalised_median_difference"] == pytest.approx(55.0)
+
+
+def test_scores_are_compared_with_those_in_the_folder_of_the_row(tmp_path):
+    row = dataclasses.replace(printed_claim("human_normalised_median_difference"), directory=tmp_path)
+    row = dataclasses.replace(row, normaliser="atari57")
+    with pytest.raises(published.PublishedError, match="could not be read"):
+        claim_kinds.find_claim(row)
+    (tmp_path / "normalisers").mkdir()
+    scores = {"pong": {"random": 0.0, "human": 200.0}}
+    (tmp_path / "normalisers" / "atari57.json").write_text(json.dumps({"tasks": scores}))
+    claim = claim_kinds.find_claim(row)
+    ours, theirs = ([{"task": "pong", "evaluation": {"mean": mean}}] for mean in (60.0, 20.0))
+    assert claim.over_tasks(claim.of_task([ours, theirs])([np.ones((1, 1))] * 2)[None]) == pytest.approx(20.0)
+
+
+def test_a_publication_is_one_in_the_folder_of_the_row(tmp_path):
+    row = printed_claim("difference_from_publication", publication=["dm_control_a3c", "A3C, features, 1e8 steps"])
+    claim = claim_kinds.find_claim(row)
+    assert [claim.belongs([[{"task": task}]]) for task in ("walker_walk", "humanoid_run")] == [True, False]
+    for other in (
+        dataclasses.replace(row, directory=tmp_path),
+        dataclasses.replace(row, protocol={"publication": ["dm_control_a3c", "A4C"]}),
+    ):
+        with pytest.raises(published.PublishedError, match="no table or column of context: dm_control_a3c"):
+            claim_kinds.find_claim(other)
 
 
 def test_a_ratio_of_leads_is_of_means_or_of_medians_over_the_games():

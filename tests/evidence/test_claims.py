@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import shutil
 
 import numpy as np
 import pytest
@@ -416,6 +417,8 @@ def control_runs(game, level):
 
 
 def compare_with_a3c(tmp_path, *made):
+    (tmp_path / "context").mkdir(exist_ok=True)
+    shutil.copy(published.CONTEXT_DIR / "dm_control_a3c.json", tmp_path / "context")
     return make_row(tmp_path, sum(made, []), random=on_control(RANDOM[:3]), **CONSISTENT)
 
 

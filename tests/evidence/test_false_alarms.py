@@ -15,6 +15,7 @@ from repro.evidence import bands, judgements, records
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "verdicts.md"
 REPEATS = 10_000
+MAX_FALSE_ALARM_RATE = 0.01
 
 Sample = Callable[[tuple[int, ...], np.random.Generator], np.ndarray]
 Suite = Sequence[Sequence[int]]
@@ -115,7 +116,7 @@ def table() -> str:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_false_alarms_are_at_most_one_percent_of_a_whole_suite(name):
     found = {suite: measured(name, suite) for suite in SUITES}
-    assert max(found.values()) <= bands.MAX_FALSE_ALARM_RATE, found
+    assert max(found.values()) <= MAX_FALSE_ALARM_RATE, found
 
 
 @functools.cache
@@ -134,7 +135,7 @@ def committed_suite() -> Suite:
 def test_so_are_those_of_the_committed_suite(name):
     suite = committed_suite()
     assert sum(map(sum, suite)) > 20
-    assert false_alarms(SAMPLES[name], suite) <= bands.MAX_FALSE_ALARM_RATE
+    assert false_alarms(SAMPLES[name], suite) <= MAX_FALSE_ALARM_RATE
 
 
 def test_the_page_has_the_measured_table():
@@ -149,13 +150,13 @@ def test_an_average_spread_would_fail_groups_of_unequal_spread(monkeypatch):
 
     monkeypatch.setattr(bands, "spread_of", pooled)
     sample = SAMPLES["lognormal, std of each group 0.02 to 1"]
-    assert false_alarms(sample, SUITES["seven groups of 2 and 3"]) > 3 * bands.MAX_FALSE_ALARM_RATE
+    assert false_alarms(sample, SUITES["seven groups of 2 and 3"]) > 3 * MAX_FALSE_ALARM_RATE
 
 
 def test_without_a_least_reach_runs_at_the_highest_score_would_fail(monkeypatch):
     monkeypatch.setattr(bands, "MIN_LOG_REACH", 0.0)
     sample = SAMPLES["half of the runs at the highest score, std 0.01"]
-    assert false_alarms(sample, SUITES["one group of 5"]) > 20 * bands.MAX_FALSE_ALARM_RATE
+    assert false_alarms(sample, SUITES["one group of 5"]) > 20 * MAX_FALSE_ALARM_RATE
 
 
 def test_many_normal_runs_of_a_wide_spread_have_false_alarms():
@@ -165,7 +166,7 @@ def test_many_normal_runs_of_a_wide_spread_have_false_alarms():
 
 def test_a_level_far_below_the_other_is_what_a_lowered_record_looks_like():
     """One run of five at a quarter of the score of the rest falls out, be it sound or not."""
-    assert false_alarms(FAR_LEVELS, SUITES["one group of 5"]) > bands.MAX_FALSE_ALARM_RATE
+    assert false_alarms(FAR_LEVELS, SUITES["one group of 5"]) > MAX_FALSE_ALARM_RATE
 
 
 if __name__ == "__main__":

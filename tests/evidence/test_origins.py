@@ -35,7 +35,7 @@ def commit_record(checkout, git_commit):
 def messages(folder):
     stored = records.read_all(folder)[0]
     assert stored
-    return [fault.message for fault in origins.faults(stored, folder, folder.parent)]
+    return [error.message for error in origins.find_errors(stored, folder, folder.parent)]
 
 
 def test_a_commit_of_the_history_is_no_fault(checkout):
@@ -58,7 +58,7 @@ def test_code_that_is_gone_is_a_fault_of_a_committed_record(checkout, git_commit
     assert words.format(head=head) in message
     assert str(path) in message
     assert message.endswith("make it again, or remove it.")
-    assert message in [fault.message for fault in check.check(checkout / "results").faults]
+    assert message in [error.message for error in check.check(checkout / "results").errors]
 
 
 def test_a_commit_of_another_branch_is_a_fault(checkout):
@@ -87,8 +87,8 @@ def test_a_history_that_is_not_at_hand_is_one_fault(tmp_path, checkout):
     (message,) = messages(tmp_path / "shallow" / "results")
     assert message.endswith("fetch all of it: git fetch --unshallow")
     stored = [records.StoredRecord(path, records.read_record(path))]
-    (fault,) = origins.faults(stored, checkout / "results", tmp_path / "nowhere")
-    assert "could not be read" in fault.message
+    (error,) = origins.find_errors(stored, checkout / "results", tmp_path / "nowhere")
+    assert "could not be read" in error.message
 
 
 def test_outside_a_checkout_and_without_git_nothing_is_a_fault(tmp_path, checkout, monkeypatch):

@@ -56,7 +56,7 @@ def test_a_known_outlier_is_no_regression_and_makes_no_band(tmp_path, items):
     assert [item.band.values for item in others] == [item.band.values for item in judgements.judge_by((), items[:5])]
     assert (known.is_out, known.fell_out, known.kind) == (True, False, judgements.OWN)
     assert "out of its band as a known outlier" in known.message
-    assert outliers.faults(listed, [*others, known]) == []
+    assert outliers.find_errors(listed, [*others, known]) == []
 
 
 def test_a_record_that_changed_is_not_the_one_that_is_known(tmp_path, items):
@@ -65,7 +65,7 @@ def test_a_record_that_changed_is_not_the_one_that_is_known(tmp_path, items):
     assert explained == set()
     found = judgements.judge_by((), items, outliers=explained)
     assert found[-1].fell_out
-    assert outliers.faults(listed, found) == [
+    assert outliers.find_errors(listed, found) == [
         f"OUTLIERS.json has {tmp_path / PATH} with a mean of -19.0, and it holds -20.0"
     ]
 
@@ -74,9 +74,9 @@ def test_an_entry_that_explains_nothing_is_a_fault(tmp_path, items):
     name = PATH.replace("seed_9", "seed_3")
     listed = write(tmp_path, items[3].record["evaluation"]["mean"], name)
     found = judgements.judge_by((), items[:5], outliers=outliers.explained(items[:5], listed))
-    (sentence,) = outliers.faults(listed, found)
+    (sentence,) = outliers.find_errors(listed, found)
     assert "seed_3.json, which is not out of its band" in sentence
-    (sentence,) = outliers.faults(write(tmp_path, -20.0), found)
+    (sentence,) = outliers.find_errors(write(tmp_path, -20.0), found)
     assert "of which there is no current record" in sentence
 
 

@@ -155,10 +155,10 @@ def test_read_all_gives_records_in_order_and_faults_apart(tmp_path):
     moved = make_record(seed=5)
     records.write_record(good / "seed_4.json", moved)
     (tmp_path / "notes.json").write_text("{}")
-    stored, faults = records.read_all(tmp_path)
+    stored, errors = records.read_all(tmp_path)
     assert [item.record["seed"] for item in stored] == [1, 2]
-    assert [fault.path.name for fault in faults] == ["seed_3.json", "seed_4.json"]
-    assert "wrong place" in faults[1].message
+    assert [error.path.name for error in errors] == ["seed_3.json", "seed_4.json"]
+    assert "wrong place" in errors[1].message
 
 
 def test_a_record_of_another_scale_has_its_scale_in_the_name(tmp_path):
@@ -169,31 +169,31 @@ def test_a_record_of_another_scale_has_its_scale_in_the_name(tmp_path):
     beside = records.path_of_scale(path, "paper")
     assert beside == path.with_name("seed_1_paper.json")
     records.write_record(beside, make_record(seed=1, scale="paper"))
-    stored, faults = records.read_all(tmp_path)
+    stored, errors = records.read_all(tmp_path)
     assert [(item.path.name, item.record["scale"]) for item in stored] == [
         ("seed_1.json", "desk"),
         ("seed_1_paper.json", "paper"),
     ]
-    assert faults == []
+    assert errors == []
 
 
 def test_a_second_record_of_a_run_and_a_scale_misnamed_are_faults(tmp_path):
     path = write(tmp_path, make_record(seed=1, scale="desk"))
     records.write_record(path.with_name("seed_1_desk.json"), make_record(seed=1, scale="desk"))
     records.write_record(path.with_name("seed_1_paper.json"), make_record(seed=1, scale="desk"))
-    stored, faults = records.read_all(tmp_path)
+    stored, errors = records.read_all(tmp_path)
     assert [item.path for item in stored] == [path]
-    assert [fault.path.name for fault in faults] == ["seed_1_desk.json", "seed_1_paper.json"]
-    assert "is of the same run as" in faults[0].message
-    assert "wrong place" in faults[1].message
+    assert [error.path.name for error in errors] == ["seed_1_desk.json", "seed_1_paper.json"]
+    assert "is of the same run as" in errors[0].message
+    assert "wrong place" in errors[1].message
 
 
 @pytest.mark.parametrize("task", ["my_module:MyEnv-v0", "ale_py:ALE/Pong-v5", "_package.envs:_Env-v1"])
 def test_a_task_with_a_module_is_recorded_as_given_in_a_folder_without_signs(tmp_path, task):
     path = write(tmp_path, make_record() | {"task": task})
     assert path.parent.parent.name == task.replace(":", "+").replace("/", "+")
-    (stored,), faults = records.read_all(tmp_path)
-    assert (stored.path, stored.record["task"], faults) == (path, task, [])
+    (stored,), errors = records.read_all(tmp_path)
+    assert (stored.path, stored.record["task"], errors) == (path, task, [])
     assert (tmp_path / "SHA256SUMS").read_text().endswith(f"{path.relative_to(tmp_path)}\n")
 
 
@@ -201,8 +201,8 @@ def test_a_task_with_a_module_is_recorded_as_given_in_a_folder_without_signs(tmp
 def test_an_experiment_of_a_file_is_recorded_by_its_path_in_a_folder_without_signs(tmp_path, experiment):
     path = write(tmp_path, make_record() | {"experiment": experiment})
     assert path.relative_to(tmp_path / "impala").parts[0] == experiment.replace("/", "+")
-    (stored,), faults = records.read_all(tmp_path)
-    assert (stored.path, stored.record["experiment"], faults) == (path, experiment, [])
+    (stored,), errors = records.read_all(tmp_path)
+    assert (stored.path, stored.record["experiment"], errors) == (path, experiment, [])
 
 
 @pytest.mark.parametrize("experiment", ["", "..", "my/lander", "my configs/lander.py", "my:lander.py"])

@@ -51,7 +51,7 @@ def test_fewer_than_four_runs_of_a_task_have_no_interval(runs):
 
 
 @pytest.mark.parametrize(
-    ("runs", "least", "most"),
+    ("runs", "min_share", "max_share"),
     [
         (2, 0.45, 0.55),
         (3, 0.71, 0.79),
@@ -60,7 +60,7 @@ def test_fewer_than_four_runs_of_a_task_have_no_interval(runs):
         pytest.param(200, 0.92, 0.98, marks=pytest.mark.slow),
     ],
 )
-def test_interval_covers_the_true_mean_as_often_as_it_says(monkeypatch, runs, least, most):
+def test_interval_covers_the_true_mean_as_often_as_it_says(monkeypatch, runs, min_share, max_share):
     monkeypatch.setattr(statistics, "RESAMPLES", 999)
     monkeypatch.setattr(statistics, "MIN_BOOTSTRAP_RUNS", 2)
     rng = np.random.default_rng(3)
@@ -68,7 +68,7 @@ def test_interval_covers_the_true_mean_as_often_as_it_says(monkeypatch, runs, le
     for _ in range(1000):
         low, high = _alone(rng.normal(5.0, 2.0, runs), rng)
         covered += low <= 5.0 <= high
-    assert least <= covered / 1000 <= most
+    assert min_share <= covered / 1000 <= max_share
 
 
 def test_plain_percentile_interval_of_few_runs_would_cover_too_seldom(monkeypatch):

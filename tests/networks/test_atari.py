@@ -202,12 +202,12 @@ def test_eager_graph_and_xla_agree(make):
 
 @pytest.mark.parametrize("name", TORSOS)
 def test_images_that_are_too_small_for_the_convolutions_are_refused(name):
-    network, least = ml_collections.ConfigDict({"torso": name}), MIN_SIZES.get(name, 1)
-    spec = {"frame": tf.TensorSpec([least, least, 4], tf.uint8)}
+    network, min_size = ml_collections.ConfigDict({"torso": name}), MIN_SIZES.get(name, 1)
+    spec = {"frame": tf.TensorSpec([min_size, min_size, 4], tf.uint8)}
     torso = make_torso(network, 0, TORSOS, spec, reads_entries=True)
-    assert np.isfinite(torso(frames((1, least, least, 4)))).all()
-    if least > 1:
-        for height, width in ((least - 1, least), (least, least - 1)):
+    assert np.isfinite(torso(frames((1, min_size, min_size, 4)))).all()
+    if min_size > 1:
+        for height, width in ((min_size - 1, min_size), (min_size, min_size - 1)):
             convolutions = [layer for layer in TORSOS[name](0)._layers if isinstance(layer, tf.keras.layers.Conv2D)]
             left = functools.reduce(lambda x, layer: layer(x), convolutions, frames((1, height, width, 4)))
             assert tf.size(left) == 0

@@ -54,6 +54,11 @@ def test_frequencies_are_those_of_the_definition(epsilon):
     np.testing.assert_array_equal(info["greedy_value"], Q[2])
 
 
+def test_a_network_without_variables_gets_them():
+    policy = EpsilonGreedyPolicy(SPEC, ACTIONS, QNetwork(tf.keras.layers.Flatten(), A, seed=0), 0.1)
+    assert [tuple(variable.shape) for variable in policy.variables()] == [(A, A), (A,)]
+
+
 def test_epsilon_0_is_greedy():
     observation = np.random.default_rng(0).normal(size=(500, A)).astype(np.float32)
     action, info = act(make(0.0), observation)

@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from repro.regression import reference_values, trainings
+from repro.regression import reference_values
 from repro.regression.bands import TRIES, Band
 from repro.regression.measuring import summarize
 from repro.regression.reference_runs import RUNS
-from repro.regression.trainings import Training, judge_run, judge_tries, train
+from repro.regression.trainings import Training, judge_tries, train
 from repro.training.trainer import Update
 from tests.support.forked_train import run_program
 
@@ -75,21 +75,14 @@ def test_measures_without_a_band_and_bands_without_a_measure_give_no_verdict(ban
     assert "--make_bands --again" in result.error
 
 
-def test_tries_follow_until_one_is_within_its_bands(monkeypatch):
-    seen = []
-
-    def fake(run, seed):
-        seen.append(seed)
-        return Training(run, seed, {"a": 0.5 if seed == 12 else 2.0}, 1.0)
-
-    monkeypatch.setattr(trainings, "train", fake)
-    bands = {"a": Band(0.0, 1.0)}
-    assert judge_run(RUN, bands, 11).passed
-    assert seen == [11, 12]
-    seen.clear()
-    result = judge_run(RUN, bands, 1)
-    assert len(seen) == TRIES
-    assert not result.passed
+def test_tries_follow_until_one_is_within_its_bands():
+    bands, inside = {"a": Band(0.0, 1.0)}, Training(RUN, 12, {"a": 0.5}, 1.0)
+    outside = [Training(RUN, seed, {"a": 2.0}, 1.0) for seed in range(TRIES)]
+    assert not any(judge_tries(outside[:count], bands).is_final for count in range(1, TRIES))
+    result = judge_tries([outside[0], inside], bands)
+    assert (result.is_final, result.passed) == (True, True)
+    result = judge_tries(outside, bands)
+    assert (result.is_final, result.passed) == (True, False)
     assert [outlier.measure for outlier in result.confirmed] == ["a"]
 
 
@@ -156,7 +149,7 @@ def test_processes_end_with_the_one_that_began_them(tmp_path):
     get_signal = 2  # prctl's PR_GET_PDEATHSIG
     program = f"""
 import ctypes
-from repro.regression import reference_values, trainings
+from repro.regression import trainings
 number = ctypes.c_int()
 trainings._start_process()
 ctypes.CDLL(None).prctl({get_signal}, ctypes.byref(number))

@@ -5,7 +5,7 @@ import pathlib
 
 import numpy as np
 
-from repro.acting.video import write_video
+from repro.acting.video_file import write_video
 
 FACTS = {
     "seed": 2,

@@ -46,7 +46,7 @@ def _spoil(results, change):
 
 def test_sound_records_have_no_faults(results):
     findings = check.check(results)
-    assert (len(findings.records), findings.faults, findings.stale) == (2, [], {})
+    assert (len(findings.records), findings.errors, findings.stale) == (2, [], {})
     assert [row.task for row in findings.rows if row.seeds] == ["pong"]
 
 
@@ -66,11 +66,11 @@ def test_random_play_is_no_result_to_print(results, run):
     assert "random" not in done.stdout
 
 
-def _faults(result):
+def _errors(result):
     """Those besides the checksums', which notice every edit of a record."""
-    checksums = [fault for fault in result.faults if "SHA256SUMS" in fault.message]
+    checksums = [error for error in result.errors if "SHA256SUMS" in error.message]
     assert checksums
-    return [fault for fault in result.faults if fault not in checksums]
+    return [error for error in result.errors if error not in checksums]
 
 
 PLANTED = {
@@ -87,22 +87,22 @@ PLANTED = {
 def test_planted_file_fault_is_caught(results, plant, words):
     plant(results / "impala/atari_shallow/pong/impala_shallow/seed_2.json")
     findings = check.check(results)
-    assert [words in fault.message for fault in _faults(findings)] == [True]
+    assert [words in error.message for error in _errors(findings)] == [True]
     assert len(findings.records) == 1
 
 
 def test_edited_score_is_a_fault(results):
     _spoil(results, lambda record: record["evaluation"].update(mean=21.0))
-    (fault,) = _faults(check.check(results))
-    assert "evaluation.mean is 21.0 but the returns have mean" in fault.message
+    (error,) = _errors(check.check(results))
+    assert "evaluation.mean is 21.0 but the returns have mean" in error.message
 
 
 def test_wrong_unit_is_a_fault(results):
     path = _spoil(results, lambda record: record["evaluation"].update(unit="percent"))
     findings = check.check(results)
-    (fault,) = _faults(findings)
-    assert fault.path == path
-    assert "is in 'percent' but the paper's number in 'game score'" in fault.message
+    (error,) = _errors(findings)
+    assert error.path == path
+    assert "is in 'percent' but the paper's number in 'game score'" in error.message
     assert [row.seeds for row in findings.rows if row.seeds] == [(1,)]
 
 
@@ -152,17 +152,17 @@ def test_changed_published_number_is_a_fault(results, tmp_path):
     text = (published_dir / "impala.json").read_text()
     assert text.count('"value": 640.43') == 1
     (published_dir / "impala.json").write_text(text.replace('"value": 640.43', '"value": 64.043'))
-    (fault,) = check.check(results, published_dir=published_dir).faults
-    assert "impala.json have changed" in fault.message
+    (error,) = check.check(results, published_dir=published_dir).errors
+    assert "impala.json have changed" in error.message
 
 
 def test_edited_config_is_a_fault_and_a_changed_one_stale(results):
     path = _spoil(results, lambda record: record["config"]["learner"].update(learning_rate=1.0))
-    (fault,) = _faults(check.check(results))
-    assert "config_sha256 is not that of config" in fault.message
+    (error,) = _errors(check.check(results))
+    assert "config_sha256 is not that of config" in error.message
     _spoil(results, lambda record: record.update(config_sha256=records.config_sha256(record["config"])))
     findings = check.check(results)
-    assert _faults(findings) == []
+    assert _errors(findings) == []
     assert findings.stale == {path: f"learner.learning_rate was 1.0 and is {RATE}"}
     assert [row.seeds for row in findings.rows if row.seeds] == [(1,)]
 

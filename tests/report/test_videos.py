@@ -5,7 +5,7 @@ import re
 import cv2
 import pytest
 
-from repro.acting import video
+from repro.acting import video_file
 from repro.evidence import records
 from repro.report import page, videos
 from tests.evidence.synthetic_records import make_record, write
@@ -15,7 +15,7 @@ RESULTS = records.ROOT / "results"
 
 
 def test_the_name_is_that_which_is_written():
-    assert videos.NAME.endswith(tuple(video.CODECS))
+    assert videos.NAME.endswith(tuple(video_file.CODECS))
 
 
 def test_a_video_stands_in_the_runs_of_its_agent(tmp_path):
@@ -69,5 +69,5 @@ def test_the_videos_of_this_repository_are_small_and_readable(tmp_path):
     assert sorted(item.path for item in found) == paths
     assert [path for path in paths if not any(path.parent.glob("seed_*.json"))] == []
     videos.copy_videos(tmp_path, found)  # reads a picture of each
-    assert all(path.stat().st_size < video.MAX_BYTES for path in paths)
+    assert all(path.stat().st_size < video_file.MAX_BYTES for path in paths)
     assert len(list(tmp_path.rglob("*.jpg"))) == len(paths)

@@ -103,39 +103,39 @@ def processor(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("flag", ["avx512_bf16", "amx_bf16"])
 def test_a_processor_for_bfloat16_is_told_by_its_flags(processor, monkeypatch, flag):
-    said = []
+    messages = []
     processor(f"model name\t: x\nflags\t\t: fpu avx512f {flag} sse2\n")
-    devices.check_compute_dtype(compute("bfloat16"), said.append)
-    assert said == ["The torso computes in bfloat16, in place of float32 (network.compute_dtype)."]
+    devices.check_compute_dtype(compute("bfloat16"), messages.append)
+    assert messages == ["The torso computes in bfloat16, in place of float32 (network.compute_dtype)."]
     monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
     with pytest.raises(ValueError, match="this process has neither"):
-        devices.check_compute_dtype(compute("bfloat16"), said.append)
+        devices.check_compute_dtype(compute("bfloat16"), messages.append)
 
 
 def test_bfloat16_is_refused_where_the_processor_is_slow_at_it(processor):
-    said = []
+    messages = []
     for write in (lambda: None, lambda: processor("flags\t\t: fpu avx512f avx512_bf1 sse2\n")):  # no file, no flag
         write()
         with pytest.raises(
             ValueError, match="network.compute_dtype=bfloat16 needs a GPU from Ampere on, or a processor"
         ):
-            devices.check_compute_dtype(compute("bfloat16"), said.append)
+            devices.check_compute_dtype(compute("bfloat16"), messages.append)
 
 
 @pytest.mark.parametrize(
     ("capability", "is_refused"), [((7, 5), True), ((8, 0), False), ((9, 0), False), (None, False)]
 )
 def test_a_gpu_for_bfloat16_is_told_by_its_capability(processor, monkeypatch, capability, is_refused):
-    said, details = [], {} if capability is None else {"compute_capability": capability}
+    messages, details = [], {} if capability is None else {"compute_capability": capability}
     processor("flags\t\t: fpu\n")
     monkeypatch.setattr(devices, "visible_gpus", lambda: ["the first", "another"])
     monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda gpu: details)
     if is_refused:
         with pytest.raises(ValueError, match="needs a GPU from Ampere on"):
-            devices.check_compute_dtype(compute("bfloat16"), said.append)
+            devices.check_compute_dtype(compute("bfloat16"), messages.append)
     else:
-        devices.check_compute_dtype(compute("bfloat16"), said.append)
-    assert len(said) == (not is_refused)
+        devices.check_compute_dtype(compute("bfloat16"), messages.append)
+    assert len(messages) == (not is_refused)
 
 
 def test_nothing_is_said_of_float32(processor):

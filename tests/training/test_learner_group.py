@@ -59,8 +59,8 @@ class Group(LearnerGroup):
     home = None
 
     def __init__(self, folder, num_learners=3):
-        self.said, self.learners = [], []
-        super().__init__(self, num_learners, Supervision(self.said.append, folder, SILENT_SECONDS))
+        self.messages, self.learners = [], []
+        super().__init__(self, num_learners, Supervision(self.messages.append, folder, SILENT_SECONDS))
 
     def start_learner(self, *arguments):
         self.learners.append(ThreadLearner(*arguments))
@@ -105,7 +105,7 @@ def test_an_update_begins_when_all_are_ready(group):
     group.learners[0].connection.send(ready(1, restarts=2))
     threading.Timer(0.3, group.learners[1].connection.send, [ready(5, restarts=1)]).start()
     assert [found.versions for found in group.wait(lambda: None)] == [[1], [5]]
-    assert group.said == ["Actor 1 was restarted."]
+    assert group.messages == ["Actor 1 was restarted."]
     assert group.restarts == 3
     assert sorted(group.states) == ["1", "2"]
 

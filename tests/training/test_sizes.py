@@ -135,11 +135,11 @@ def test_tasks_have_equal_shares(envs_per_actor, num_learners):
 @pytest.mark.parametrize("num_tasks", [0, 2, 30])
 def test_levels_are_bounded_by_the_cores(schedule, num_tasks):
     """But for one actor, which needs a level of each task, and with A3C a batch."""
-    least = max(num_tasks, 30 if schedule == "a3c" else 1)
+    min_rows = max(num_tasks, 30 if schedule == "a3c" else 1)
     for machine in MACHINES:
         needs = {"batch_size": 30, "schedule": schedule, "env_name": "dmlab", "num_tasks": num_tasks}
         actors, envs, *_ = choose_sizes(machine, **needs)
-        assert actors * envs <= max(LEVELS_PER_CORE * machine.cores, least)
+        assert actors * envs <= max(LEVELS_PER_CORE * machine.cores, min_rows)
 
 
 def test_batches_of_a3c_with_too_many_environments_for_all_tasks_are_refused(tmp_path):
@@ -161,7 +161,7 @@ def test_a_batch_of_a3c_that_gpus_cannot_share_is_refused(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    ("name", "said", "sizes"),
+    ("name", "message", "sizes"),
     [
         ("impala.atari_shallow", "2 actors of 16 games, 1 emulator thread each", (2, 16, None, 1)),
         ("acer.atari", "2 actors of 8 games, 1 emulator thread each", (2, 8, None, 1)),
@@ -171,11 +171,11 @@ def test_a_batch_of_a3c_that_gpus_cannot_share_is_refused(tmp_path, monkeypatch)
         ("stac.dm_control_features", "1 actor of 24 environments, 2 threads of TensorFlow", (1, 24, 2, None)),
     ],
 )
-def test_zeros_of_a_configuration_are_replaced(tmp_path, name, said, sizes):
+def test_zeros_of_a_configuration_are_replaced(tmp_path, name, message, sizes):
     config = config_of(name, num_actors=0, envs_per_actor=0)
     if "threads" in config.runtime:
         config.runtime.threads = 0
-    assert fill_in(config, tmp_path, lambda: CPU) == f"Chosen for 2 cores: {said}."
+    assert fill_in(config, tmp_path, lambda: CPU) == f"Chosen for 2 cores: {message}."
     runtime = resolve(config).runtime
     assert tuple(runtime.get(x) for x in ("num_actors", "envs_per_actor", "threads", "env_threads")) == sizes
 
@@ -227,8 +227,8 @@ def test_a_resume_goes_on_with_the_sizes_of_the_run(tmp_path):
     save(tmp_path, config)
     again = config_of("impala.atari_shallow", **asked)
     assert changed_settings(tmp_path, again.to_dict(), seed=1) == []
-    said = fill_in(again, tmp_path, pytest.fail)
-    assert said == f"Sizes of {tmp_path}: 2 actors of 16 games, 1 emulator thread each."
+    message = fill_in(again, tmp_path, pytest.fail)
+    assert message == f"Sizes of {tmp_path}: 2 actors of 16 games, 1 emulator thread each."
     assert again.to_dict() == config.to_dict() == read_settings(tmp_path)["config"]
     other = config_of("impala.atari_shallow", num_actors=3, envs_per_actor=0)
     fill_in(other, tmp_path, pytest.fail)
@@ -261,9 +261,9 @@ def test_a_run_says_and_keeps_what_was_chosen(tmp_path):
     assert trained.returncode == 0, trained.stderr
     machine = devices.find_machine()
     sizes = choose_sizes(machine, batch_size=16, schedule="async", env_name="gymnasium")
-    said = trained.stderr.splitlines()[0]
-    assert said.startswith(f"Chosen for {machine.cores} core")
-    assert f": {sizes.num_actors} actor" in said
+    message = trained.stderr.splitlines()[0]
+    assert message.startswith(f"Chosen for {machine.cores} core")
+    assert f": {sizes.num_actors} actor" in message
     runtime = json.loads((run_dir / "config.json").read_text())["config"]["runtime"]
     assert {name: runtime[name] for name in ("num_actors", "envs_per_actor", "threads")} == {
         "num_actors": sizes.num_actors,

@@ -48,12 +48,12 @@ def start(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize(("saved_updates", "code", "said"), [(7, 0, "saved\n"), (6, 1, f"{stopping.UPDATE}\n")])
-def test_a_main_thread_that_hangs_is_ended(tmp_path, number, saved_updates, code, said):
+@pytest.mark.parametrize(("saved_updates", "code", "output"), [(7, 0, "saved\n"), (6, 1, f"{stopping.UPDATE}\n")])
+def test_a_main_thread_that_hangs_is_ended(tmp_path, number, saved_updates, code, output):
     process = start(tmp_path, "time.sleep(1000)", saved_updates=saved_updates)
     process.send_signal(number)
     stdout, _ = process.communicate(timeout=SECONDS)
-    assert (process.returncode, stdout) == (code, said)
+    assert (process.returncode, stdout) == (code, output)
 
 
 def test_a_process_that_ends_by_itself_is_not_ended(tmp_path):

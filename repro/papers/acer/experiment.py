@@ -23,7 +23,7 @@ from repro.config import PROCESSES, frames_per_step
 from repro.environments.batched import BatchedEnvironment
 from repro.machine_memory import available_bytes, check_fits
 from repro.papers.acer.averaging_agent import AveragingAgent
-from repro.replay.unrolls import UnrollReplay, least_capacity
+from repro.replay.unrolls import UnrollReplay, min_capacity
 from repro.training import devices
 from repro.training.actor_experiment import ActorExperiment
 from repro.training.evaluation import describe_games, describe_window, score_unit
@@ -91,10 +91,11 @@ class AcerExperiment(ActorExperiment):
                 f"(learner.batch_size={config.learner.batch_size})."
             )
         spec = agent.collect_data_spec
-        if capacity < (least := least_capacity(spec)):
+        if capacity < (min_unrolls := min_capacity(spec)):
             raise ValueError(
                 f"replay.frames={config.replay.frames} holds {capacity} unrolls, and a replay of frames must hold "
-                f"{least}, since a game that starts in one takes more room: choose {least * frames_per_unroll} or more."
+                f"{min_unrolls}, since a game that starts in one takes more room: choose "
+                f"{min_unrolls * frames_per_unroll} or more."
             )
         needed = capacity * UnrollReplay(spec, unroll_length, 1).nbytes
         check_fits(
@@ -102,7 +103,7 @@ class AcerExperiment(ActorExperiment):
             config.replay.frames,
             needed,
             step=frames_per_unroll,
-            least=max(config.learner.batch_size, least) * frames_per_unroll,
+            min_size=max(config.learner.batch_size, min_unrolls) * frames_per_unroll,
         )
         return UnrollReplay(spec, unroll_length, capacity)
 
@@ -113,9 +114,7 @@ class AcerExperiment(ActorExperiment):
         devices.check_compute_dtype(config, warn)
         sampled_hparams = self.sample_hparams(seed)
         seeds = make_run_seeds(seed, runtime.num_actors, replay_second=True)
-        remote = runtime.schedule == PROCESSES
-        local = seeds.environments[:1] if remote else seeds.environments  # of processes, one shows the specs
-        environments = [self.make_actor_environment(*numbered) for numbered in enumerate(local)]
+        environments = self.make_local_environments(seeds.environments)
         strategy = devices.make_strategy()
         with strategy.scope():
             agent = self.with_hparams(sampled_hparams).make_agent(environments[0], seeds.weights)
@@ -130,7 +129,7 @@ class AcerExperiment(ActorExperiment):
         weights: WeightsPublisher
         source: BatchSource
         evaluator: Evaluator | None = None
-        if remote:
+        if runtime.schedule == PROCESSES:
             environments[0].close()
             launcher = launch or LocalLauncher(run.path, run.actors)
             evaluator = make_evaluator(config, launcher, agent, watched)

@@ -167,7 +167,6 @@ class SequenceExperiment(ActorExperiment):
     ) -> EpsilonGreedyPolicy:
         """Returns a collect policy with variables of its own, which the actor overwrites with the published ones."""
         network = self.make_network(environment, seed=0)
-        network.build_variables(environment.time_step_spec.observation)
         return EpsilonGreedyPolicy(environment.time_step_spec, environment.action_spec, network, epsilon)
 
     def build_trainer(
@@ -283,7 +282,7 @@ class SequenceExperiment(ActorExperiment):
         seeds = make_run_seeds(seed, self.num_actors)
         replay = self._make_memory(spec, seeds.replay)
         actors = make_actors(
-            [self.make_actor_environment(*numbered) for numbered in enumerate(seeds.environments)],
+            self.make_local_environments(seeds.environments),
             self.make_actor_environment,
             lambda environment, i: self.make_local_policy(environment, explorations[i].epsilon),
             weights,

@@ -138,7 +138,6 @@ class StacExperiment(OnPolicyExperiment):
 
     def make_local_policy(self, environment: BatchedEnvironment) -> tf_policy.TFPolicy:
         network = self.make_network(environment, seed=0)
-        network.build_variables(environment.time_step_spec.observation)
         distribution = self.make_distribution(environment)
         return HeadPolicy(environment.time_step_spec, environment.action_spec, network, distribution)
 

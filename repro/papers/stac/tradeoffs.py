@@ -26,7 +26,7 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
     clips = [Weights(*levels) for levels in config.clips]
     at_0 = [clip._replace(alpha_rho=0.0, alpha_c=alpha_c) for clip in clips for alpha_c in config.alphas]
     return {
-        "rate_by_alpha": min(least_fall(problem, clip, config.alphas) for clip in clips),
+        "rate_by_alpha": min(min_fall(problem, clip, config.alphas) for clip in clips),
         "rate_at_alpha_0": max(rate(problem, weights) for weights in at_0) - problem.mdp.discount,
         "variance_by_alpha": min(variance_of_importance_sampling(problem, clip, config.num_steps) for clip in clips),
     }
@@ -41,7 +41,7 @@ def rate(problem: Problem, weights: Weights) -> float:
     return operators.contraction_rate(vtrace.closed_form(problem, weights))
 
 
-def least_fall(problem: Problem, clip: Weights, alphas: Sequence[float]) -> float:
+def min_fall(problem: Problem, clip: Weights, alphas: Sequence[float]) -> float:
     """The least fall of the contraction rate from one alpha to the next, alpha_rho and alpha_c together."""
     rates = [rate(problem, clip._replace(alpha_rho=alpha, alpha_c=alpha)) for alpha in alphas]
     return float(-np.diff(rates).max())

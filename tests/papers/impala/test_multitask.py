@@ -21,12 +21,12 @@ from paper_configs.impala import (
 )
 from repro.config import budget, flatten, of_task, resolve, tasks, total_budget
 from repro.environments.dmlab_levels import DMLAB30
+from repro.environments.names import configs_by_task
 from repro.evidence import published
 from repro.evidence.records import plain_config
 from repro.evidence.staleness import config_difference
 from repro.papers import find_experiment
 from repro.training import evaluation
-from repro.training.evaluation import configs_by_task
 from repro.training.experiment import TrainedPolicy
 from repro.training.run_directory import RunDirectory
 from tests.support.training import save_elsewhere

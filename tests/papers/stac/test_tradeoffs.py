@@ -34,8 +34,8 @@ def test_importance_sampling_contracts_at_once_and_v_trace_at_most_at_its_bound(
 
 def test_the_least_fall_is_that_of_the_alphas_in_their_order():
     problem = make_problem()
-    assert tradeoffs.least_fall(problem, CLIP, (1.0, 0.5, 0.5)) == 0.0
-    assert tradeoffs.least_fall(problem, CLIP, (0.0, 1.0)) == pytest.approx(-tradeoffs.rate(problem, CLIP))
+    assert tradeoffs.min_fall(problem, CLIP, (1.0, 0.5, 0.5)) == 0.0
+    assert tradeoffs.min_fall(problem, CLIP, (0.0, 1.0)) == pytest.approx(-tradeoffs.rate(problem, CLIP))
 
 
 def test_alphas_of_0_and_1_are_the_same_where_nothing_is_truncated():

@@ -58,7 +58,6 @@ class TorsoExperiment(AcerExperiment, Generic[Network]):
 
     def make_local_policy(self, environment: BatchedEnvironment) -> tf_policy.TFPolicy:
         network = self.make_network(environment, seed=0)
-        network.build_variables(environment.time_step_spec.observation)
         return ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
 
 

@@ -82,7 +82,6 @@ class DiscreteExperiment(OnPolicyExperiment):
 
     def make_local_policy(self, environment: BatchedEnvironment) -> tf_policy.TFPolicy:
         network = self.make_network(environment, seed=0)
-        network.build_variables(environment.time_step_spec.observation)
         return ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
 
 

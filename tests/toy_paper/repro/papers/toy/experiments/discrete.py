@@ -46,7 +46,6 @@ class ToyExperiment:
 
     def make_local_policy(self, environment):
         network = self.make_network(environment, 0)
-        network.build_variables(environment.time_step_spec.observation)
         return ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
 
     def build_trainer(self, seed, run, warn):
