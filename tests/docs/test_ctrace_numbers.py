@@ -48,6 +48,9 @@ def means(figure: str, name: str) -> tuple[list[int], dict[str, np.ndarray]]:
         ("fig3", "evaluation_early_importance", 1),
         ("fig3", "evaluation_late_importance", 1),
         ("fig3", "control_early", 2),
+        ("fig3_legend", "evaluation_early_rest", 2),
+        ("fig3_legend", "evaluation_early_n_rest", 2),
+        ("fig3_legend", "evaluation_early_importance", 2),
         ("fig3_rounds", "evaluation_early", 2),
         ("fig3_rounds", "evaluation_early_n", 2),
         ("fig3_visits", "evaluation_early", 2),
@@ -244,7 +247,6 @@ def test_means_of_figure_3(figure, name, step, methods, cell):
 @pytest.mark.parametrize(
     ("figure", "name", "step", "behind", "ahead", "cell"),
     [
-        ("fig3", "evaluation_early", 200, "alpha = 0.4", "alpha = 0", "alpha = 0 would be, {:.2f} ahead of 0.4 |"),
         ("fig3_rounds", "evaluation_early", 100, "alpha = 1", "alpha = 0.2", "0.2 leads 1 by {:.2f} after 100 steps"),
         (
             "fig3",

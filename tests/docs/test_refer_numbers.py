@@ -59,6 +59,22 @@ def test_what_ddpg_gains_by_refer(task):
         assert f"plain replay here {min(theirs):.0f} to {max(theirs):.0f}." in text
 
 
+def test_what_vracer_gains_by_refer():
+    text = unwrapped(page("refer"))
+    ends = {}
+    for task in ("HalfCheetah", "Hopper", "Walker2d"):
+        er, refer = (records("refer", "figure_4_vracer", task, agent) for agent in ("vracer_er", "vracer_refer"))
+        theirs, ours = ([record["evaluation"]["mean"] for record in found] for found in (er, refer))
+        assert (len(theirs), len(ours)) == (5, 5)
+        assert min(ours) > max(theirs)
+        random = records("refer", "figure_4_vracer", task, "random")[0]["evaluation"]["mean"]
+        ends[task] = f"{min(theirs):.0f} to {max(theirs):.0f} on {task}", f"{random:.0f}"
+    assert "On each of them ReF-ER wins all 25 pairs of runs." in text
+    (cheetah, one), (hopper, two), (walker, three) = ends.values()
+    assert f"Plain replay ends at {cheetah}, where a random player has {one}, at {hopper}" in text
+    assert f"on Hopper, where one has {two}, and at {walker}, where one has {three}." in text
+
+
 def test_the_divergence_of_ddpg_with_plain_replay_on_walker2d():
     ends = [run_measures.divergences(record)[1] for record in records("refer", "figure_1_ddpg", "Walker2d", "ddpg_er")]
     assert len(ends) == 5
@@ -129,13 +145,13 @@ def test_which_agents_of_refer_have_records():
     assert {*ppo.values()} == {5}
     assert "PPO has records of five seeds on each of the other seven tasks" in page("refer")
     assert {(task, agent) for experiment, task, agent in trained if agent != "ppo"} == {
-        *((task, f"vracer_{replay}") for task in ("HalfCheetah", "Walker2d") for replay in ("refer", "er")),
+        *((task, f"vracer_{replay}") for task in ("HalfCheetah", "Hopper", "Walker2d") for replay in ("refer", "er")),
         *((task, f"ddpg_{replay}") for task in ("HalfCheetah", "Hopper", "Walker2d") for replay in ("refer", "er")),
         *(("HalfCheetah", agent) for agent in ("acer", "acer_fast")),
         *(("HalfCheetah", f"naf_{replay}") for replay in ("refer", "er")),
-        *(("Hopper", "vracer_er"), ("Hopper", "vracer_refer"), ("Swimmer", "vracer_refer")),
+        ("Swimmer", "vracer_refer"),
     }
-    first = "V-RACER on Hopper, with ReF-ER on Swimmer, and NAF on HalfCheetah"
+    first = "V-RACER with ReF-ER on Swimmer and NAF on HalfCheetah"
     rest = "have their first runs, which decide no row; V-RACER, DDPG and NAF on other tasks have none;"
     assert f"{first} {rest}" in unwrapped(page("refer"))
     assert trained.count(("figure_4_vracer", "HalfCheetah", "vracer_refer")) == 5

@@ -36,7 +36,8 @@ from repro.tabular.operators import Method
 from repro.training.study import Study
 
 CONTEXT = {"retrace_equivalent_n"}  # answers that no sentence of the paper has
-READINGS = (tabular_fig3_legend, tabular_fig3_rounds, tabular_fig3_visits)  # of what the paper leaves open, beside `tabular_fig3`
+READINGS = (tabular_fig3_legend, tabular_fig3_rounds, tabular_fig3_visits)
+"""Of what the paper leaves open, beside `tabular_fig3`."""
 CONFIGS = (tabular_fig1, tabular_fig3, tabular_fig5, tabular_fig6, tabular_fig7, tabular_fig8)
 TRADEOFFS = (tabular_fig1, tabular_fig5, tabular_fig6, tabular_fig7, tabular_fig8)
 
