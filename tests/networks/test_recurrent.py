@@ -190,7 +190,8 @@ def test_the_loop_of_a_gpu_has_the_same_values_and_gradients(mode, monkeypatch):
 
 def test_the_fused_lstm_of_cudnn_is_not_compiled_by_xla_and_resets_nothing_inside_a_sequence():
     """Why learning on a GPU goes without it: an update is one program of XLA, and episodes end inside unrolls."""
-    tf.function(tf.matmul, jit_compile=True)(tf.eye(2), tf.eye(2))  # XLA registers its kernels at the first program
+    # XLA registers its kernels at the first program.
+    tf.function(tf.matmul, jit_compile=True, autograph=False)(tf.eye(2), tf.eye(2))
     fused, product = (
         {kernel.device_type for kernel in kernels.get_registered_kernels_for_op(name).kernel}
         for name in ("CudnnRNNV3", "MatMul")
