@@ -103,6 +103,16 @@ def judge_tries(tries: Sequence[Training], bands: Mapping[str, Band]) -> RunResu
     return RunResult(tries, outliers, confirmed(outliers) if outliers else [])
 
 
+def judge_run(run: ReferenceRun, bands: Mapping[str, Band], seed: int) -> RunResult:
+    """Trains seeds from `seed` on in this process until another would not change the verdict."""
+    tries: list[Training] = []
+    while True:
+        tries.append(train(run, seed + len(tries)))
+        result = judge_tries(tries, bands)
+        if result.is_final:
+            return result
+
+
 def train_all(
     wanted: Sequence[tuple[ReferenceRun, int]], jobs: int, follow: Callable[[Training], int | None]
 ) -> Iterator[Training]:

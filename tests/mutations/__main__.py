@@ -113,10 +113,7 @@ def run_training(names: Sequence[str]) -> dict[str, Any]:
         if run.name not in names:
             continue
         bands = regression["reference_values"].bands_of(run, references)
-        tries, result = [], None
-        while result is None or not result.is_final:
-            tries.append(regression["trainings"].train(run, SEED + len(tries)))
-            result = regression["trainings"].judge_tries(tries, bands)
+        result = regression["trainings"].judge_run(run, bands, SEED)
         if result.error:  # a crash, or other measures: broken, and no wrong algorithm
             print(result.error)
             return {"code": int(pytest.ExitCode.INTERNAL_ERROR), "caught_by": "", "error": result.error.split(":")[0]}

@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from repro.regression import reference_values
+from repro.regression import reference_values, trainings
 from repro.regression.bands import TRIES, Band
 from repro.regression.measuring import summarize
 from repro.regression.reference_runs import RUNS
-from repro.regression.trainings import Training, judge_tries, train
+from repro.regression.trainings import Training, judge_run, judge_tries, train
 from repro.training.trainer import Update
 from tests.support.forked_train import run_program
 
@@ -73,6 +73,24 @@ def test_measures_without_a_band_and_bands_without_a_measure_give_no_verdict(ban
     result = judge_tries([Training(RUN, 1, {"a": 0.5}, 1.0)], bands)
     assert not result.passed
     assert "--make_bands --again" in result.error
+
+
+def test_seeds_are_trained_until_one_is_within_its_bands(monkeypatch):
+    seen = []
+
+    def fake(run, seed):
+        seen.append(seed)
+        return Training(run, seed, {"a": 0.5 if seed == 12 else 2.0}, 1.0)
+
+    monkeypatch.setattr(trainings, "train", fake)
+    bands = {"a": Band(0.0, 1.0)}
+    assert judge_run(RUN, bands, 11).passed
+    assert seen == [11, 12]
+    seen.clear()
+    result = judge_run(RUN, bands, 1)
+    assert len(seen) == TRIES
+    assert not result.passed
+    assert [outlier.measure for outlier in result.confirmed] == ["a"]
 
 
 def test_tries_follow_until_one_is_within_its_bands():
