@@ -6,7 +6,7 @@ import inspect
 import math
 import re
 import traceback
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import ml_collections
@@ -146,12 +146,14 @@ def resolve(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
     return ml_collections.ConfigDict(resolve_plain(config.to_dict(), config.agent))
 
 
-def tasks(config: Mapping[str, Any] | ml_collections.ConfigDict) -> tuple[str, ...]:
-    """Returns the tasks that one agent learns together, `env.tasks`; empty where it learns `env.task` alone.
+def split_names(texts: Iterable[str]) -> tuple[str, ...]:
+    """Returns the names of a field; on the command line they stand with commas between, and the flag has one text."""
+    return tuple(name for text in texts for name in text.split(","))
 
-    On the command line they stand with commas between, and the flag has them as one text.
-    """
-    return tuple(name for text in config.get("env", {}).get("tasks", ()) for name in text.split(","))
+
+def tasks(config: Mapping[str, Any] | ml_collections.ConfigDict) -> tuple[str, ...]:
+    """Returns the tasks that one agent learns together, `env.tasks`; empty where it learns `env.task` alone."""
+    return split_names(config.get("env", {}).get("tasks", ()))
 
 
 def of_task(config: ml_collections.ConfigDict, task: str) -> ml_collections.ConfigDict:

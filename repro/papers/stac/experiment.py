@@ -10,6 +10,7 @@ import tensorflow as tf
 from tf_agents.policies import tf_policy
 
 from repro.acting.actor_processes import Launcher
+from repro.config import split_names
 from repro.environments.batched import BatchedEnvironment
 from repro.networks.initializers import distinct_seeds
 from repro.networks.multi_head_actor_critic import MultiHeadActorCritic
@@ -85,8 +86,8 @@ class StacExperiment(OnPolicyExperiment):
 
     @property
     def tuned(self) -> tuple[str, ...]:
-        """Names of the metaparameters that are tuned, which stand in one text on the command line, with commas."""
-        return tuple(name for text in self.config.meta.tuned for name in text.split(","))
+        """Names of the metaparameters that are tuned."""
+        return split_names(self.config.meta.tuned)
 
     @property
     def outer(self) -> Hyperparameters:
