@@ -69,7 +69,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.memory.capacity = 2**18  # N, steps; Appendix A
     config.memory.prioritised = False  # whether steps are sampled by rank of their error
     # N_start, on top of the budget; assumed: not printed; N, as in the authors' launch scripts of the Gym tasks and as
-    # Algorithm 1 keeps N_start steps; their code's default is 2^17 since August 2019
+    # Algorithm 1 keeps N_start steps; their settings/default.json has 2^17 since August 2019
     config.memory.start_steps = 2**18
     # V(s_T) of an episode that was cut is computed again when its last step is sampled, as in the authors' code;
     # assumed: the printed algorithms compute it once, when the episode ends
@@ -160,7 +160,7 @@ def acer_baseline(window_steps: int) -> ml_collections.ConfigDict:
     config.loss.trust_region = True
     config.loss.discount = 0.995  # gamma; assumed: as for all others
     config.loss.truncation = 5.0  # c; Appendix A
-    config.loss.traces = "root"  # min(1, rho^(1/d)) as ACER has it; assumed
+    config.loss.traces = "root"  # min(1, rho^(1/d)); Section 4
     config.loss.policy_target = "q_opc"  # as ACER has it; assumed
     config.loss.delta = 1.0  # of the trust region; Appendix A
     config.loss.average_decay = 0.999  # 1 - alpha of the target network; Appendix A

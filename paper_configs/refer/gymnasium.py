@@ -36,6 +36,9 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     fields = {"method", "batch_size", "weight_decay", "target_update"}
     learner = {name: ddpg.learner[name] for name in sorted(fields)} | {"policy_learning_rate": 1e-3}
     config.variants = ml_collections.ConfigDict(  # agents
-        {"vracer_refer": vracer, "ddpg_refer": {"learner": learner, "exploration": ddpg.exploration}}
+        {
+            "vracer_refer": vracer,
+            "ddpg_refer": {"learner": learner, "exploration": ddpg.exploration, "recorded": ddpg.recorded},
+        }
     )
     return config
