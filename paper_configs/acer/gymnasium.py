@@ -11,7 +11,7 @@ from paper_configs.acer import atari, continuous
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
-    """Settings that learn CartPole with agent `acer`; `smoke` is shorter, `paper` the same."""
+    """Settings that learn CartPole with agent `acer`; `smoke` is shorter, on 4 environments, `paper` the same."""
     config = atari.get_config(scale)
     config.experiment = "gymnasium"
     config.agent = "acer"  # for discrete actions; acer_continuous for continuous ones
@@ -37,7 +37,10 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
 
 def continuous_actions(scale: str) -> ml_collections.ConfigDict:
-    """The fields of agent `acer_continuous`: those of `continuous.py`, with values in place of its sweep."""
+    """The fields of agent `acer_continuous`: those of `continuous.py`, with values in place of its sweep.
+
+    Its replay and its runtime, with one replayed unroll a call, are those of `acer`.
+    """
     config = continuous.get_config(scale)
     config.learner.learning_rate = 1e-3
     config.loss.delta = 1.0  # of the trust region

@@ -742,6 +742,13 @@ VARIANTS = [
         slow=True,
     ),
     Variant(
+        "ACER: the schedule of A3C's workers is taken",
+        EXPERIMENT,
+        "        check_schedule(config, self.SCHEDULES)\n",
+        "",
+        f"{TEST_EXPERIMENT}::test_a_schedule_whose_workers_would_lack_their_own_updates_is_refused",
+    ),
+    Variant(
         "ACER: truncation at 0 is one at 1",
         LOSS,
         "if truncation > 0.0 else -math.inf",

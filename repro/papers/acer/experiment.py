@@ -19,7 +19,7 @@ from repro.acting.remote import RemoteWeights
 from repro.acting.sources import make_remote_source, make_source, run_remote_actor
 from repro.acting.supervision import Supervision, make_actors
 from repro.acting.weights import WeightsPublisher
-from repro.config import PROCESSES, frames_per_step
+from repro.config import PROCESSES, check_schedule, frames_per_step
 from repro.environments.batched import BatchedEnvironment
 from repro.machine_memory import available_bytes, check_fits
 from repro.papers.acer.averaging_agent import AveragingAgent
@@ -46,6 +46,8 @@ class AcerExperiment(ActorExperiment):
     Args:
         config: of `paper_configs/acer`, or another paper's that has ACER as a baseline, resolved.
     """
+
+    SCHEDULES = ("async", "lockstep", PROCESSES)  # a worker of `a3c` would go on from weights without its own updates
 
     @abc.abstractmethod
     def make_agent(self, environment: BatchedEnvironment, seed: int) -> AveragingAgent: ...
@@ -110,6 +112,7 @@ class AcerExperiment(ActorExperiment):
     def build_trainer(self, seed: int, run: RunDirectory, warn: Warn, launch: Launcher | None = None) -> ReplayTrainer:
         """See `RemoteActing.build_trainer`."""
         config, runtime, settings = self.config, self.config.runtime, self.replay_settings
+        check_schedule(config, self.SCHEDULES)
         self._check_batches()
         devices.check_compute_dtype(config, warn)
         sampled_hparams = self.sample_hparams(seed)

@@ -18,7 +18,7 @@ class SequenceLossSettings(NamedTuple):
         n: steps of `n_step`, at least 1; other methods do not read it.
         discount: gamma in [0, 1).
         clip_error: bound of the gradient with respect to a TD error, above 0: 1 for DQN (Mnih et al., 2015), infinity
-            for R2D2 (assumed: no paper prints its loss; Acme and SEED RL have the square).
+            for R2D2 (assumed: no paper prints its loss; Acme and SEED RL have half of the square).
         rescaling: epsilon of h, the rescaling of values of R2D2 (C-trace, Table 1); None for DQN, whose values are
             returns.
         trace_lambda: factor of the traces of `retrace` and `c_trace`, in [0, 1]; other methods do not read it.
@@ -120,7 +120,7 @@ def dqn_loss(
 
 
 def huber(error: tf.Tensor, clip: float) -> tf.Tensor:
-    """error^2 / 2 where |error| <= clip, clip |error| - clip^2 / 2 beyond; clip = infinity gives the square everywhere.
+    """error^2 / 2 where |error| <= clip, clip |error| - clip^2 / 2 beyond; clip = infinity: error^2 / 2 everywhere.
 
     Args:
         error: float32 of any shape.

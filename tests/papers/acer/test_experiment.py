@@ -198,6 +198,14 @@ def test_a_batch_of_several_weights_is_refused_where_gradients_are_on_policy(sch
                 find_experiment(config)._check_batches()
 
 
+@pytest.mark.parametrize("agent", ["acer", "acer_continuous"])
+def test_a_schedule_whose_workers_would_lack_their_own_updates_is_refused(tmp_path, agent):
+    config = gymnasium.get_config("smoke")
+    config.agent, config.runtime.schedule, config.learner.batch_size = agent, "a3c", 1
+    with pytest.raises(ValueError, match=r"^runtime\.schedule='a3c': choose async or lockstep or processes\.$"):
+        find_experiment(config).build_trainer(3, Folder(tmp_path), print)
+
+
 def test_a_replay_too_small_for_a_batch_is_refused():
     config = _small_atari("acer_ratio_4")
     config.replay.frames, config.learner.batch_size = 100, 4
