@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from repro.ops import v_targets
 from repro.replay.refer import Minibatch, ReferMemory
 from tests.replay.naive import NaiveMemory, random_advantages, random_episode
 
@@ -165,6 +166,27 @@ def test_without_advantages_it_is_eq_8_to_the_bit():
     np.testing.assert_array_equal(bits[0], np.float32(expected[::-1]))
     np.testing.assert_array_equal(bits[1], bits[0])
     assert not np.array_equal(bits[2], bits[0])
+
+
+@pytest.mark.parametrize("terminated", [False, True])
+def test_eq_8_is_v_trace_with_all_weights_clipped_at_1(terminated):
+    """As Section 2 says, against the V-trace operator; a bound of 2 gives other targets."""
+    random = np.random.default_rng(4)
+    episode, rho = random_episode(random, 30), random.uniform(0.1, 3.0, 30).astype(np.float32)
+    values = random.normal(size=30).astype(np.float32)
+    memory = ReferMemory(64, 3, 2, 32, discount=GAMMA)
+    memory.add_episode(**episode, terminated=terminated)
+    memory.update(np.arange(30), rho, values)
+    batch = memory.gather(np.arange(30))
+
+    def v_trace(clip):
+        last = 0.0 if terminated else episode["values"][-1]
+        column = (np.log(rho), batch.discount, episode["rewards"][:30], values, np.append(values[1:], last))
+        arguments = [np.float32(x)[:, np.newaxis] for x in column]
+        return v_targets.vtrace(*arguments, clip_rho=clip, clip_c=clip, clip_pg_rho=clip).targets[:, 0]
+
+    np.testing.assert_allclose(batch.v_tbc, v_trace(1.0), rtol=1e-4, atol=1e-5)
+    assert np.abs(batch.v_tbc - v_trace(2.0)).max() > 0.1
 
 
 def test_a_new_value_of_the_last_state_reaches_the_whole_episode():
