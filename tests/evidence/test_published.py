@@ -86,7 +86,7 @@ COUNTS = {
         "Section 9.3": 10,
         "4": 16,
         "Section 9.4": 4 + 4 + 2,
-        "Section 9.5": 10 + 5,
+        "Section 9.5": 10 + 7,
         "Section 10": 5 + 2,
     },
 }

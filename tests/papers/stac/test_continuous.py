@@ -12,6 +12,7 @@ from repro.acting.actor import Actor
 from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import WeightsPublisher
 from repro.distributions import gaussian, squashed_gaussian
+from repro.networks import recurrent
 from repro.papers.stac.action_distribution import Softmax, SquashedGaussian
 from repro.training.learner import Learner
 from tests.papers.stac.small import STAC
@@ -55,6 +56,24 @@ def test_eager_graph_and_xla_make_the_same_update():
         np.testing.assert_allclose(graph, eager, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(xla, eager, rtol=1e-5, atol=1e-6)
         assert np.abs(eager - start).max() > 1e-6
+
+
+@pytest.mark.slow
+def test_a_core_that_is_a_loop_makes_the_same_update(monkeypatch):
+    """On a GPU the burn-in and the learned steps are loops, through which the metagradient passes twice."""
+    results, calls, looped = [], [], recurrent._looped
+    monkeypatch.setattr(recurrent, "_looped", lambda *arguments: calls.append(1) or looped(*arguments))
+    monkeypatch.setattr(recurrent, "UNROLLED", BURN_IN - 1)
+    for gpus in ([], ["GPU:0"]):
+        monkeypatch.setattr(recurrent, "visible_gpus", lambda gpus=gpus: gpus)
+        agent = make_agent(clip_global_norm=2.0)
+        learner = Learner(agent, tf.distribute.get_strategy(), jit_compile=False)
+        begin, _ = variables_of(agent), learner.step(learner.to_device(random_unrolls(agent, seed=1)))
+        results.append(variables_of(agent))
+        assert bool(calls) == bool(gpus)
+    for unrolled, loop, start in zip(*results, begin, strict=True):
+        np.testing.assert_allclose(loop, unrolled, rtol=1e-5, atol=1e-6)
+        assert np.abs(loop - start).max() > 1e-6
 
 
 def test_the_burn_in_warms_the_core_and_nothing_is_learned_from_it():
