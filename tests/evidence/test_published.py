@@ -59,7 +59,7 @@ COUNTS = {
     },
     "refer": {
         "Abstract": 4,
-        "Section 3": 2,
+        "Section 3": 2 + 3,
         "Section 4": 2,
         "Appendix A": 3,
         "Appendix B": 1,

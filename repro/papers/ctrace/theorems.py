@@ -23,6 +23,9 @@ UNITS = {
     "largest_rate": "contraction rate over gamma",
     "growth": "slope of the contraction rate in alpha",
     "growth_printed": "slope of the contraction rate in alpha",
+    "growth_on_policy": "slope of the contraction rate in alpha",
+    "truncated": "contraction rate over gamma^N",
+    "truncated_on_policy": "largest difference",
     "greedy": "contraction rate over that of Retrace",
     "uncorrected": "largest difference",
     "importance": "largest difference",
@@ -36,6 +39,8 @@ UNITS = {
 EXTREMES: dict[str, Extreme] = {
     "largest_rate": "largest",
     "growth": "smallest",
+    "growth_on_policy": "largest",
+    "truncated": "smallest",
     "greedy": "largest",
     "error": "largest",
     "squared_error": "largest",
@@ -50,9 +55,11 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
     mdp, pi, mu = problem
     batch, alphas = Batch(problem, config.num_steps), np.array(config.alphas)
     retraces = [batch.alpha_retrace(alpha) for alpha in alphas]
-    rates = np.array([np.abs(op.matrix).sum(axis=1) for op in retraces])  # [K, SA]
+    rates = np.array([rates_of(op) for op in retraces])  # [K, SA]
     estimates = np.array([batch.estimate(alpha) for alpha in alphas])
     mixtures = [mdps.action_values(mdp, mdps.mix(pi, mu, alpha)) for alpha in alphas]
+    on_policy = Batch(Problem(mdp, mu, mu), config.num_steps)
+    lowest = mdp.discount**config.num_steps
     returns = [batch.uncorrected(n) for n in config.n]
     small = mdps.random_problem(config.update_states, config.update_actions, (mdp.discount, mdp.discount), rng)
     updates = list(update_errors.sampled_updates(small, rng))
@@ -65,6 +72,9 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
         "largest_rate": rates.max() / mdp.discount,
         "growth": slopes(rates, alphas).min(),
         "growth_printed": growth_unvisited(problem, alphas, config.num_steps),
+        "growth_on_policy": _largest(slopes(np.array([rates_of(on_policy.alpha_retrace(a)) for a in alphas]), alphas)),
+        "truncated": operators.contraction_rate(batch.truncated_retrace()) / lowest,
+        "truncated_on_policy": _largest(rates_of(on_policy.truncated_retrace()) - lowest),
         "greedy": greedy_rate(problem),
         "uncorrected": max(paths.distance(op, power(problem, mu, n)) for op, n in zip(returns, config.n)),
         "importance": max(paths.distance(batch.importance(n), power(problem, pi, n)) for n in config.n),
@@ -92,6 +102,11 @@ def printed_rates(problem: Problem, alpha: float, num_terms: int | None = None) 
     return 1 - (1 - mdp.discount) * total.sum(axis=1)
 
 
+def rates_of(op: Operator) -> np.ndarray:
+    """The contraction rate of an operator at each pair, [SA]."""
+    return np.abs(op.matrix).sum(axis=1)
+
+
 def slopes(rates: np.ndarray, alphas: np.ndarray) -> np.ndarray:
     """How much each rate, [K, SA], grows from one of the increasing alphas [K] to the next, over their distance."""
     return np.diff(rates, axis=0) / np.diff(alphas)[:, None]
@@ -108,7 +123,7 @@ def growth_unvisited(problem: Problem, alphas: np.ndarray, num_steps: int) -> fl
     transitions[..., 0] = 0.0
     left = Problem(FiniteMDP(transitions, mdp.rewards, mdp.discount, mdp.terminal, mdp.initial), pi, mu)
     batch = Batch(left, num_steps)
-    rates = np.array([np.abs(batch.alpha_retrace(alpha).matrix).sum(axis=1) for alpha in alphas])
+    rates = np.array([rates_of(batch.alpha_retrace(alpha)) for alpha in alphas])
     return float(slopes(rates, alphas)[:, : mdp.num_actions].max())
 
 
@@ -179,6 +194,11 @@ class Batch:
             return self._expectation(targets.alpha_retrace(sequences, self._problem.mdp.discount, alpha).target)
 
         return paths.endless(expected, self._problem.pi.size)
+
+    def truncated_retrace(self) -> Operator:
+        """The operator of Retrace on T steps, which bootstraps from what follows them."""
+        gamma = self._problem.mdp.discount
+        return self._n_step(lambda sequences: targets.alpha_retrace(sequences, gamma, 1.0).target)
 
     def uncorrected(self, n: int) -> Operator:
         """The operator of n-step returns, n at most T."""

@@ -18,7 +18,18 @@ from tests.support.theorems import BROKEN, check_records, values
 from tests.tabular.problems import random_problem
 
 SEEDS = range(4)
-EXACT = ("rate", "estimate", "least_rate", "growth_printed", "uncorrected", "importance", "periodic_policy", "mixture")
+EXACT = (
+    "rate",
+    "estimate",
+    "least_rate",
+    "growth_printed",
+    "growth_on_policy",
+    "truncated_on_policy",
+    "uncorrected",
+    "importance",
+    "periodic_policy",
+    "mixture",
+)
 
 
 def smoke(**changes):
@@ -33,6 +44,7 @@ def test_its_records_have_the_statements_but_the_printed_one_of_the_first_state(
     assert {name: found.pop(name) for name in EXACT} == dict.fromkeys(EXACT, 0.0)
     assert found.pop("growth") > BROKEN
     assert found.pop("trade_off") > 1.0
+    assert found.pop("truncated") > 1.0 + BROKEN
     assert set(found) == {"largest_rate", "greedy", "error", "squared_error"}
     assert all(0.1 < number < 1.0 for number in found.values())
 
@@ -45,6 +57,8 @@ def test_the_operators_of_the_agents_targets_are_the_closed_forms():
         assert paths.distance(batch.alpha_retrace(alpha), exact) < 1e-5
         printed = operators.alpha_retrace_rates(*problem, np.array([alpha]))[0].ravel()
         np.testing.assert_allclose(theorems.printed_rates(problem, alpha), printed, atol=1e-12)
+    truncated = operators.operator(*problem, Method("retrace"), horizon=3)
+    assert paths.distance(batch.truncated_retrace(), truncated) < 1e-5
     for n in (1, 2, 3):
         exact = operators.operator(*problem, Method("uncorrected", n=n))
         assert paths.distance(batch.uncorrected(n), exact) < 1e-5
@@ -68,6 +82,12 @@ def test_traces_that_are_not_truncated_contract_at_another_rate(monkeypatch):
     found = values(theorems, smoke())
     assert found["rate"] > BROKEN
     assert found["uncorrected"] == found["importance"] == 0.0
+
+
+def test_traces_that_are_cut_contract_at_another_rate_than_the_lowest(monkeypatch):
+    monkeypatch.setattr(theorems.targets.traces, "alpha_retrace", lambda log_rho, alpha: 0.9 * tf.exp(alpha * log_rho))
+    found = values(theorems, smoke())
+    assert found["truncated_on_policy"] > BROKEN
 
 
 def test_a_target_without_the_mixture_has_another_fixed_point(monkeypatch):
