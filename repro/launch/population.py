@@ -66,6 +66,11 @@ class Population:
         resolved = resolve(config)
         if (num_learners := resolved.runtime.get("num_learners", 1)) > 1:
             raise ValueError(f"runtime.num_learners={num_learners}: members of a population have one learner each.")
+        if resolved.get("sweep", {}).get("sampled", False):
+            raise ValueError(
+                "sweep.sampled=True: members of a population have the hyper-parameters of the section population, and "
+                "no seed samples others."
+            )
         self._config = resolved.to_dict()
         self._tasks = [task_name(resolved.env.name, task) for task in tasks(resolved) or (resolved.env.task,)]
         self._seed = seed

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from repro.evidence import intervals
+from repro.evidence import intervals, published, statistics
 from repro.evidence.records import COMMITTED, read_record
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -97,7 +97,23 @@ def test_scores_of_impala_on_breakout():
     scores = ", ".join(f"{record['evaluation']['mean']:.1f}" for record in found)
     assert f"| {scores} (seeds 1 to {len(found)}) |" in page("impala")
     (played,) = records("impala", "atari_shallow", "breakout", "random")
-    assert f"| Breakout | 1.7 printed, {played['evaluation']['mean']:.1f} ours |" in page("impala")
+    random = published.normaliser("atari57")["breakout"]["random"]
+    assert f"| Breakout | {random} in DQN Zoo, {played['evaluation']['mean']:.1f} ours |" in page("impala")
+
+
+def test_means_of_impala_by_the_scores_of_dqn_zoo():
+    scores: dict[str, dict[str, list[float]]] = {}
+    for row in published.load("impala").rows:
+        if row.table == "C.1":
+            scores.setdefault(row.agent, {})[row.task] = [row.value]
+    shallow, deep, together = (
+        100
+        * statistics.aggregate(
+            statistics.normalised_scores(scores[agent], published.normaliser("atari57")), statistics.mean
+        )
+        for agent in ("impala_shallow", "impala_deep", "impala_multitask")
+    )
+    assert f"they would be {shallow:.0f}, {deep:.0f} and {together:.0f} %" in unwrapped(page("impala"))
 
 
 def over_problems(paper, experiment, name):

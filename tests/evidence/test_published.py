@@ -35,7 +35,7 @@ COUNTS = {
         "Figure D.1": 4,
         "Figure D.2": 2,
         "3": 6,
-        "Section 5.3.1": 12,
+        "Section 5.3.1": 13,
         "4": 12,
         "Section 5.3.2": 9,
         "Section 6": 6,

@@ -419,6 +419,7 @@ def test_rows_of_agents_from_a_population_say_so_and_only_these():
         ("Section 1", "IMPALA"),
         ("Section 1", "IMPALA, one agent for all games"),
         ("3", "IMPALA, deep, PBT"),
+        ("Section 5.3.1", "IMPALA, deep, PBT over A3C, deep, final score"),
         ("Section 5.3.1", "IMPALA, deep, PBT over IMPALA-Experts, deep"),
         ("Section 6", "IMPALA"),
         ("Section 6", "IMPALA, multi-task over experts"),

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from paper_configs.impala import gymnasium
+from paper_configs.impala import dmlab_population, gymnasium
 from paper_configs.impala.atari_population import population as population_section
 from repro.evidence.commands import Run
 from repro.launch import population_display
@@ -341,6 +341,14 @@ def test_a_config_without_a_field_is_an_error(tmp_path):
     config = make_config()
     config.runtime.num_learners = 2
     with pytest.raises(ValueError, match="runtime.num_learners=2: members of a population have one learner each"):
+        Population(config, 1, tmp_path)
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_population_whose_seeds_would_sample_what_it_evolves_is_an_error(tmp_path):
+    config = dmlab_population.get_config("smoke")
+    config.sweep.sampled = True
+    with pytest.raises(ValueError, match="sweep.sampled=True: members of a population have the hyper-parameters of"):
         Population(config, 1, tmp_path)
     assert not any(tmp_path.iterdir())
 
