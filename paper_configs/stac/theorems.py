@@ -10,6 +10,8 @@ from paper_configs.finite_mdp import theorems_config
 ANSWERS = (
     "contraction",
     "contraction_proved",
+    "eta",
+    "eta_proved",
     "weights",
     "fixed_point",
     "alpha_1",

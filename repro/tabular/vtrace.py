@@ -162,6 +162,21 @@ def contraction_bound(problem: Problem, weights: Weights) -> float:
     return 1 - (1 - problem.mdp.discount) * (alpha * beta + 1 - alpha)
 
 
+def eta(problem: Problem, weights: Weights) -> float:
+    """The modulus of IMPALA's Theorem 1 and, with leaks, of STAC's Theorem 2, the largest over first states:
+
+        eta = gamma^-1 - (gamma^-1 - 1) E_mu[sum_{t >= 0} gamma^t (c_0 .. c_{t-2}) rho_{t-1}],
+
+    where empty products and rho_{-1} are 1.
+    """
+    mdp = problem.mdp
+    rho, c = expected_weights(problem, weights)
+    decay = mdp.discount * np.einsum("xa,xay->xy", c, mdp.transitions)
+    following = np.linalg.solve(np.eye(mdp.num_states) - decay, rho.sum(1))  # sum_k (gamma P_c)^k E_mu rho
+    sums = 1 + mdp.discount * following
+    return float((1 / mdp.discount - (1 / mdp.discount - 1) * sums).max())
+
+
 def value_distance(op: Operator, problem: Problem, policy: np.ndarray) -> float:
     """Largest difference of an operator's fixed point from V of a policy."""
     fixed = np.linalg.solve(np.eye(len(op.offset)) - op.matrix, op.offset)

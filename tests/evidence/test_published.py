@@ -87,7 +87,7 @@ COUNTS = {
         "4": 16,
         "Section 9.4": 4 + 4 + 2,
         "Section 9.5": 10 + 7,
-        "Section 10": 5 + 2,
+        "Section 10": 6 + 2,
     },
 }
 CTRACE_COUNTS = {"Figure 4": 18 + 2, "Appendix E": 7, "Figure 10": 6, "Figure 12": 2, "Figure 13": 1}

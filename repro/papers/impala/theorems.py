@@ -53,26 +53,11 @@ def _find(
     of_q, of_v = biases(problem, weights, config.num_steps)
     return {
         "contraction": rate / vtrace.contraction_bound(problem, weights),
-        "eta": abs(exact - eta(problem, weights)),
+        "eta": abs(exact - vtrace.eta(problem, weights)),
         "fixed_point": vtrace.value_distance(op, problem, vtrace.evaluated_policy(problem, weights)),
         "unbiased_q": of_q,
         "biased_v": of_v,
     }
-
-
-def eta(problem: Problem, weights: Weights) -> float:
-    """Theorem 1's modulus, the largest over first states:
-
-        eta = gamma^-1 - (gamma^-1 - 1) E_mu[sum_{t >= 0} gamma^t (c_0 .. c_{t-2}) rho_{t-1}],
-
-    where empty products and rho_{-1} are 1.
-    """
-    mdp = problem.mdp
-    rho, c = vtrace.expected_weights(problem, weights)
-    decay = mdp.discount * np.einsum("xa,xay->xy", c, mdp.transitions)
-    following = np.linalg.solve(np.eye(mdp.num_states) - decay, rho.sum(1))  # sum_k (gamma P_c)^k E_mu rho
-    sums = 1 + mdp.discount * following
-    return float((1 / mdp.discount - (1 / mdp.discount - 1) * sums).max())
 
 
 def on_policy_differences(problem: Problem, num_steps: int, rng: np.random.Generator) -> tuple[float, float]:
@@ -118,7 +103,7 @@ def distance_from_behaviour(problem: Problem) -> float:
 def cost_of_half_c_bar(problem: Problem, weights: Weights) -> float:
     """Theorem 1's modulus with half of c_bar, or 1 where nothing is truncated, minus that with c_bar (Remark 3)."""
     half = 1.0 if weights.clip_c is None else 0.5 * weights.clip_c
-    return eta(problem, weights._replace(clip_c=half)) - eta(problem, weights)
+    return vtrace.eta(problem, weights._replace(clip_c=half)) - vtrace.eta(problem, weights)
 
 
 def biases(problem: Problem, weights: Weights, num_steps: int) -> tuple[float, float]:

@@ -19,14 +19,19 @@ BOUND = "contraction rate over 1 - (1 - gamma)(alpha_rho beta + 1 - alpha_rho)"
 UNITS = {
     "contraction": BOUND,
     "contraction_proved": BOUND,
+    "eta": "contraction rate minus eta",
+    "eta_proved": "contraction rate minus eta",
     "weights": "smallest difference over states and actions",
     "fixed_point": "distance of its fixed point from V of pi_rho_bar_alpha_rho",
     "alpha_1": "largest difference",
     "alpha_0": "largest difference",
 }
-"""Unit of each answer. `contraction` and `weights` are of the printed condition alpha_rho >= alpha_c,
-`contraction_proved` of alpha_rho <= alpha_c, which the proof needs, and `fixed_point` of both."""
-EXTREMES: dict[str, Extreme] = {"contraction": "largest", "contraction_proved": "largest", "weights": "smallest"}
+"""Unit of each answer. `contraction`, `eta` and `weights` are of the printed condition alpha_rho >= alpha_c,
+`contraction_proved` and `eta_proved` of alpha_rho <= alpha_c, which the proof needs, and `fixed_point` of both."""
+EXTREMES: dict[str, Extreme] = {
+    **dict.fromkeys(("contraction", "contraction_proved", "eta", "eta_proved"), "largest"),
+    "weights": "smallest",
+}
 
 
 def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
@@ -41,6 +46,8 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
     return {
         "contraction": max(rates[weights].ratio for weights in printed),
         "contraction_proved": max(rates[weights].ratio for weights in proved),
+        "eta": max(rates[weights].above_eta for weights in printed),
+        "eta_proved": max(rates[weights].above_eta for weights in proved),
         "weights": min(smallest_difference(problem, weights) for weights in printed),
         "fixed_point": max(rate.distance for rate in rates.values()),
         "alpha_1": max(at_1 for at_1, _ in ends),
@@ -53,9 +60,10 @@ run = OnProblems(find_on_problem, UNITS, EXTREMES)
 
 
 class _Rate(NamedTuple):
-    """Contraction rate over its bound, and the fixed point's distance from V of the theorem's policy."""
+    """Contraction rate over its bound and above eta, and the fixed point's distance from V of the theorem's policy."""
 
     ratio: float
+    above_eta: float
     distance: float
 
 
@@ -67,6 +75,7 @@ def _contraction(
     rate = max(operators.contraction_rate(op), paths.sampled_rate(expected, op, config.pairs, rng))
     return _Rate(
         rate / vtrace.contraction_bound(problem, weights),
+        rate - vtrace.eta(problem, weights),
         vtrace.value_distance(op, problem, vtrace.evaluated_policy(problem, weights)),
     )
 
