@@ -29,7 +29,7 @@ ENDLESS = f"{TEST_V_TARGETS}::test_the_operator_of_endless_trajectories_follows_
 VARIANTS = [
     Variant(
         "IMPALA theorems: eta without the first term",
-        IMPALA,
+        VTRACE,
         "sums = 1 + mdp.discount * following",
         "sums = mdp.discount * following",
         f"{TEST_IMPALA}::test_its_records_have_the_papers_statements",
