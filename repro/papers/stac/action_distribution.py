@@ -46,8 +46,8 @@ class ActionDistribution(Protocol):
     def kl(self, outputs_p: tf.Tensor, outputs_q: tf.Tensor) -> tf.Tensor:
         """KL(p || q) in nats, [...]."""
 
-    def scalars(self, outputs: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Numbers for the log by name, [] each: means over all distributions."""
+    def describe(self, outputs: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Numbers for the log by name, [...] each: one for each distribution."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,8 +85,8 @@ class Softmax:
     def kl(self, outputs_p: tf.Tensor, outputs_q: tf.Tensor) -> tf.Tensor:
         return categorical.kl(outputs_p, outputs_q)
 
-    def scalars(self, outputs: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"entropy": tf.reduce_mean(categorical.entropy(outputs))}
+    def describe(self, outputs: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {"entropy": categorical.entropy(outputs)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +95,7 @@ class SquashedGaussian:
 
         m = tanh(y_m),    s = exp(log_std_min + 0.5 (log_std_max - log_std_min) (tanh(y_s) + 1))
 
-    with the first A outputs y_m and the others y_s. The bonus and `scalars` are of the Gaussian before the squashing.
+    with the first A outputs y_m and the others y_s. The bonus and `describe` are of the Gaussian before the squashing.
 
     Attributes:
         size: A.
@@ -138,10 +138,10 @@ class SquashedGaussian:
     def kl(self, outputs_p: tf.Tensor, outputs_q: tf.Tensor) -> tf.Tensor:
         return gaussian.kl(*self._mean_and_std(outputs_p), *self._mean_and_std(outputs_q))
 
-    def scalars(self, outputs: tf.Tensor) -> dict[str, tf.Tensor]:
+    def describe(self, outputs: tf.Tensor) -> dict[str, tf.Tensor]:
         mean, std = self._mean_and_std(outputs)
-        prior = squashed_gaussian.kl_to_standard_normal(mean, std)
-        return {"std": tf.reduce_mean(std), "prior_kl": tf.reduce_mean(prior)}
+        prior_kl = squashed_gaussian.kl_to_standard_normal(mean, std)
+        return {"std": tf.reduce_mean(std, axis=-1), "prior_kl": prior_kl}
 
     def _mean_and_std(self, outputs: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Mean and std of the Gaussian before the squashing, [..., A] each."""

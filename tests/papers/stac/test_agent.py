@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+from tf_agents.trajectories import StepType
 from tf_agents.trajectories import time_step as ts
 
 from repro.distributions import categorical
@@ -68,6 +69,18 @@ def test_two_replicas_make_the_update_of_one_device_with_the_whole_batch(tmp_pat
         np.testing.assert_allclose(result[f"one_{name}"], result[f"two_{name}"], rtol=1e-4, atol=1e-7, err_msg=name)
     for name in STAC:
         assert np.abs(result[f"eta_{name}"] - INITIAL[name]).max() > 5e-4, name
+
+
+def test_an_unroll_without_transitions_changes_nothing_in_the_log():
+    found = []
+    for size in (2, 1):
+        agent = make_agent(num_heads=2, acting="average")
+        batch = random_batch(agent, 2, seed=0)
+        batch.step_type[1] = StepType.LAST
+        found.append(step(agent, tf.nest.map_structure(lambda x: x[:size], batch), "eager"))
+    assert {"entropy", "rho", "value", "kl"} <= set(found[1])
+    assert found[0] == pytest.approx(found[1], rel=1e-4, abs=1e-7)
+    assert found[0]["kl"] > 1e-5
 
 
 @pytest.mark.slow
