@@ -546,6 +546,7 @@ def test_the_printed_claims_that_are_answered():
         },
         "refer": {
             "Abstract": 4,
+            "Section 3": 3,
             "Figure 1": 16,
             "Figure 2": 4,
             "Figure 3": 8,

@@ -159,7 +159,7 @@ def test_stac_s_metaparameters_and_printed_theorem_have_rows():
     assert judge(counts[0], 18, 18) == "contradicts"
     theorem = parts("stac", "theorem_2")
     printed = [row for row in theorem if "alpha_rho >= alpha_c" in row.statement]
-    assert (len(theorem), len(printed)) == (3, 2)
+    assert (len(theorem), len(printed)) == (4, 3)
     for row in printed:
         assert "wrong way round" in row.note
 

@@ -51,9 +51,9 @@ def test_within_a_stage_the_block_that_answers_most_per_core_hour_comes_first():
     steps = list(plan.order({"first": (dear, alone, cheap), "second": (later,)}))
     assert [step.block.purpose for step in steps] == ["cheap", "dear", "alone", "later"]
     assert [step.stage for step in steps] == ["first", "first", "first", "second"]
-    # against plain replay twice, and once their spread; how the divergence grows
-    assert [step.rows for step in steps] == [4, 0, 0, 0]
-    assert steps[0].full_rows == pytest.approx(steps[1].full_rows) == pytest.approx(4 * 0.1 * 0.2)
+    # against plain replay twice, and once their spread; how the divergence grows; what is far-policy
+    assert [step.rows for step in steps] == [5, 0, 0, 0]
+    assert steps[0].full_rows == pytest.approx(steps[1].full_rows) == pytest.approx(5 * 0.1 * 0.2)
     assert steps[2].full_rows == steps[3].full_rows == 0  # without the others; too few for a verdict
     assert [step.core_hours for step in steps] == pytest.approx([20.0, 180.0, 0.05, 0.4])
 
@@ -62,7 +62,8 @@ def test_a_block_is_judged_by_what_the_ones_before_left_to_answer():
     refer = block("refer", ("vracer_refer",), ("Hopper", "Ant"), 5)
     er = block("er", ("vracer_er",), ("Hopper", "Ant"), 5)
     steps = list(plan.order({"first": (refer, er)}))
-    assert [step.rows for step in steps] == [1, 3]  # how its divergence grows; the comparisons need both
+    # how its divergence grows and what is far-policy; the comparisons need both
+    assert [step.rows for step in steps] == [2, 3]
 
 
 def test_blocks_of_several_papers_answer_what_all_their_runs_do():
