@@ -32,6 +32,9 @@ flags.disclaim_key_flags()  # those defined here are shown by the help of the co
 # Read where NumPy is imported, which commands do later. Agents that act in NumPy and evidence have small matrices, for
 # which a second thread costs several times what it saves.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Read where TensorFlow is imported, which would take oneDNN on processors with instructions for neural networks alone.
+# On others, too, its convolutions are faster than Eigen's (docs/performance.md).
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 
 USAGE_ERROR = 2
 """Exit code for input that cannot be used."""

@@ -190,10 +190,20 @@ def test_a_package_that_is_missing_is_one_sentence(tmp_path, monkeypatch, packag
 @pytest.mark.parametrize(("given", "expected"), [(None, "1"), ("2", "2")])
 def test_a_command_has_one_thread_for_linear_algebra_unless_told_otherwise(monkeypatch, given, expected):
     """It says so before NumPy is imported, which looks once."""
-    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    assert_set_before_import(monkeypatch, "OPENBLAS_NUM_THREADS", "numpy", given, expected)
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, "1"), ("0", "0")])
+def test_a_command_has_onednn_unless_told_otherwise(monkeypatch, given, expected):
+    """It says so before TensorFlow is imported, which looks once."""
+    assert_set_before_import(monkeypatch, "TF_ENABLE_ONEDNN_OPTS", "tensorflow", given, expected)
+
+
+def assert_set_before_import(monkeypatch, variable, package, given, expected):
+    monkeypatch.delenv(variable, raising=False)
     if given:
-        monkeypatch.setenv("OPENBLAS_NUM_THREADS", given)
-    code = "import os, sys\nfrom repro import train\nprint('numpy' in sys.modules, os.environ['OPENBLAS_NUM_THREADS'])"
+        monkeypatch.setenv(variable, given)
+    code = f"import os, sys\nfrom repro import train\nprint({package!r} in sys.modules, os.environ[{variable!r}])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == f"False {expected}\n", done.stderr
 
