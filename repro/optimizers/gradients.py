@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import tensorflow as tf
@@ -25,6 +25,25 @@ def mean_over_replicas(losses: tf.Tensor, weights: tf.Tensor | None = None) -> t
     """
     total = tf.cast(tf.shape(losses)[0] * tf.distribute.get_strategy().num_replicas_in_sync, tf.float32)
     return tf.reduce_sum(losses if weights is None else weights * losses) / total
+
+
+def means_over_replicas(named: Mapping[str, tf.Tensor], mask: tf.Tensor) -> dict[str, tf.Tensor]:
+    """Returns this replica's numbers, whose mean over the replicas is that of all their entries where mask is true.
+
+        replicas sum_i mask_i x_i / sum_replica sum_i mask_i,    0 where no mask_i is true
+
+    Args:
+        named: float32 of the shape of `mask`, by name. What is masked is not read and may be NaN.
+        mask: bool, of any shape.
+
+    Returns:
+        float32 [], by the same names.
+    """
+    count = tf.reduce_sum(tf.cast(mask, tf.float32))
+    context = tf.distribute.get_replica_context()
+    if context.num_replicas_in_sync > 1:
+        count = context.all_reduce(tf.distribute.ReduceOp.MEAN, count)
+    return {name: tf.math.divide_no_nan(tf.reduce_sum(tf.where(mask, x, 0.0)), count) for name, x in named.items()}
 
 
 Result = TypeVar("Result")

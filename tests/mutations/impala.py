@@ -268,8 +268,8 @@ VARIANTS = [
     Variant(
         "IMPALA: rho in the log is a sum",
         AGENT,
-        '"rho_clipped": masked_mean(losses.extras["rho_clipped"], live)',
-        '"rho_clipped": tf.reduce_sum(losses.extras["rho_clipped"])',
+        "**means_over_replicas(described, live),",
+        "**{name: tf.reduce_sum(x) for name, x in described.items()},",
         f"{TEST_AGENT}::test_the_loss_is_a_sum_over_batch_and_time",
     ),
 ]

@@ -11,9 +11,12 @@ from tf_agents.trajectories import time_step as ts
 from repro.networks.actor_critic import ActorCritic
 from repro.networks.actor_critic_policy import ActorCriticPolicy
 from repro.ops.layout import time_major
-from repro.ops.masked import masked_mean
+from repro.optimizers.gradients import means_over_replicas
 from repro.papers.impala.loss import ImpalaLoss, VtraceLossSettings, impala_loss
 from repro.training.unroll_agent import UnrollAgent
+
+DESCRIBED = {"entropy": "entropy", "rho_clipped": "rho_clipped", "value": "values"}
+"""Names of means in the log, to those of the loss's extras."""
 
 
 class ImpalaAgent(UnrollAgent):
@@ -88,14 +91,13 @@ class ImpalaAgent(UnrollAgent):
     ) -> tf_agent.LossInfo:
         losses = self._per_step_loss(experience)
         live = time_major(experience.step_type)[:-1] != StepType.LAST  # [T, B]
+        described = {name: losses.extras[of_steps] for name, of_steps in DESCRIBED.items()}
         replicas = float(tf.distribute.get_strategy().num_replicas_in_sync)  # over which scalars are averaged
         extra = {
             "policy_gradient_loss": replicas * tf.reduce_sum(losses.policy_gradient),
             "baseline_loss": replicas * tf.reduce_sum(losses.baseline),
             "entropy_loss": replicas * tf.reduce_sum(losses.entropy),
-            "entropy": masked_mean(losses.extras["entropy"], live),
-            "rho_clipped": masked_mean(losses.extras["rho_clipped"], live),
-            "value": masked_mean(losses.extras["values"], live),
+            **means_over_replicas(described, live),
         }
         per_unroll = tf.reduce_sum(losses.total, axis=0)  # [B]
         return tf_agent.LossInfo(tf.reduce_sum(per_unroll if weights is None else weights * per_unroll), extra)

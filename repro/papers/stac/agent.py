@@ -13,8 +13,7 @@ from tf_agents.trajectories import time_step as ts
 from repro.networks.multi_head_actor_critic import MultiHeadActorCritic
 from repro.networks.sequence_network import unroll_after_burn_in
 from repro.ops.layout import time_major
-from repro.ops.masked import masked_mean
-from repro.optimizers.gradients import reduce_and_clip
+from repro.optimizers.gradients import means_over_replicas, reduce_and_clip
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.papers.stac.acting import HeadPolicy
 from repro.papers.stac.action_distribution import ActionDistribution
@@ -117,10 +116,10 @@ class StacAgent(tf_agent.TFAgent):
         """Rows that are no transition, bool [T, B]."""
         return self._transitions(experience.step_type) == StepType.LAST
 
-    def _mean_over_transitions(self, experience: Trajectory, x: tf.Tensor) -> tf.Tensor:
-        """Mean of [T, B, P] over heads and the rows of this replica that are transitions, []."""
-        live = tf.logical_not(self._is_boundary(experience))
-        return masked_mean(x, tf.broadcast_to(live[..., tf.newaxis], tf.shape(x)))
+    def _means_over_transitions(self, experience: Trajectory, named: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Means of [T, B, P] over heads and the rows that are transitions, [] each."""
+        over_heads = {name: tf.reduce_mean(x, axis=-1) for name, x in named.items()}
+        return means_over_replicas(over_heads, tf.logical_not(self._is_boundary(experience)))
 
     def _head_losses(
         self, experience: Trajectory, outputs: tf.Tensor, values: tf.Tensor, zeta: Hyperparameters
@@ -152,7 +151,7 @@ class StacAgent(tf_agent.TFAgent):
         }
         described = self._distribution.describe(outputs[:-1, :, acting])
         described |= {"rho": losses.rho[..., acting], "value": values[:-1, :, acting]}
-        scalars |= {name: self._mean_over_transitions(experience, x) for name, x in described.items()}
+        scalars |= self._means_over_transitions(experience, described)
         return _sum(losses.total, weights) / self._network.num_heads, InnerExtra(outputs, scalars)
 
     def _outer_loss(
@@ -166,7 +165,7 @@ class StacAgent(tf_agent.TFAgent):
         kl = self._distribution.kl(outputs[:-1], before)  # [T, B, heads that act]
         kl = tf.where(self._is_boundary(experience)[..., tf.newaxis], 0.0, kl)
         outer = _sum(losses.total + self._kl_cost * kl, weights) / outputs.shape[2]
-        return outer, {"kl": self._mean_over_transitions(experience, kl)}
+        return outer, self._means_over_transitions(experience, {"kl": kl})
 
     def _loss(
         self, experience: Trajectory, weights: tf.Tensor | None = None, training: bool = False

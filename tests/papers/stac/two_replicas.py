@@ -6,25 +6,16 @@ eta of both replicas is also saved by name. The entropy has a weight with which 
 import sys
 
 import numpy as np
-from tf_agents.trajectories import StepType
 
 from tests.papers.stac.small import OUTER, STAC, make_agent
 from tests.support import two_replicas
 from tests.support.batches import random_batch
 
-
-def batch_of_equal_halves(agent, size, seed):
-    """With as many transitions for each replica: the log has the mean of the replicas' means."""
-    batch = random_batch(agent, size, seed)
-    batch.step_type[-1, 3] = StepType.LAST
-    return batch
-
-
 if __name__ == "__main__":
     devices = two_replicas.two_devices()
     parts = (
         lambda: make_agent(num_heads=3, clip_global_norm=2.0, kl_cost=5.0, outer=OUTER._replace(g_e=0.3)),
-        batch_of_equal_halves,
+        random_batch,
         lambda agent: [*agent._network.trainable_variables, *(agent._metaparameters.eta[name] for name in STAC)],
     )
     result = two_replicas.compare(devices, *parts)
