@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from repro.optimizers.gradients import mean_over_replicas, reduce_and_clip
+from repro.optimizers.gradients import mean_over_replicas, means_over_replicas, reduce_and_clip
 
 GRADIENTS = [
     np.array([[3.0, 0.0], [0.0, 0.0]], np.float32),
@@ -84,3 +84,16 @@ def test_parts_of_the_mean_add_up(monkeypatch):
     monkeypatch.setattr(tf.distribute, "get_strategy", lambda: types.SimpleNamespace(num_replicas_in_sync=2))
     parts = [mean_over_replicas(tf.constant(losses)) for losses in ([1.0, 2.0], [6.0, 7.0])]
     assert [float(part) for part in parts] == [0.75, 3.25]
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_means_are_over_what_is_not_masked(jit_compile):
+    x = {"a": np.float32([[1.0, np.nan], [3.0, 8.0]]), "b": np.float32([[-2.0, np.inf], [0.0, 5.0]])}
+
+    def means(mask):
+        return means_over_replicas({name: tf.constant(rows) for name, rows in x.items()}, mask)
+
+    means = tf.function(means, jit_compile=jit_compile, autograph=False)
+    found = means(tf.constant([[True, False], [True, True]]))
+    assert {name: float(mean) for name, mean in found.items()} == {"a": 4.0, "b": 1.0}
+    assert {float(mean) for mean in means(tf.zeros([2, 2], tf.bool)).values()} == {0.0}
