@@ -331,7 +331,7 @@ def test_context_and_settings_are_on_the_page(text):
     pong = text.split('id="impala-atari_shallow-pong"')[1].split("</article>")[0]
     assert "Other publications on pong" in pong
     assert "Rainbow (Hessel et al. 2018), no-op starts" not in pong  # context for C-trace
-    assert "87 printed settings" in text
+    assert "88 printed settings" in text
     assert "as printed (atari_shallow, atari_deep, atari_a3c)" in text
 
 
