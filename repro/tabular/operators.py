@@ -105,9 +105,14 @@ def step_matrix(mdp: FiniteMDP, weights: np.ndarray) -> np.ndarray:
     return (mdp.discount * mdp.continuing[..., None] * weights).reshape(size, size)
 
 
+def contraction_rates(op: Operator) -> np.ndarray:
+    """The contraction rate of each row, [SA]: the sums of |A| over its columns."""
+    return np.abs(op.matrix).sum(1)
+
+
 def contraction_rate(op: Operator) -> float:
     """Definition 1.2 in sup norm: the largest row sum of |A|."""
-    return float(np.abs(op.matrix).sum(1).max())
+    return float(contraction_rates(op).max())
 
 
 def fixed_point(op: Operator, mdp: FiniteMDP) -> np.ndarray:

@@ -55,7 +55,7 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
     mdp, pi, mu = problem
     batch, alphas = Batch(problem, config.num_steps), np.array(config.alphas)
     retraces = [batch.alpha_retrace(alpha) for alpha in alphas]
-    rates = np.array([rates_of(op) for op in retraces])  # [K, SA]
+    rates = np.array([operators.contraction_rates(op) for op in retraces])  # [K, SA]
     estimates = np.array([batch.estimate(alpha) for alpha in alphas])
     mixtures = [mdps.action_values(mdp, mdps.mix(pi, mu, alpha)) for alpha in alphas]
     on_policy = Batch(Problem(mdp, mu, mu), config.num_steps)
@@ -72,9 +72,11 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
         "largest_rate": rates.max() / mdp.discount,
         "growth": slopes(rates, alphas).min(),
         "growth_printed": growth_unvisited(problem, alphas, config.num_steps),
-        "growth_on_policy": _largest(slopes(np.array([rates_of(on_policy.alpha_retrace(a)) for a in alphas]), alphas)),
+        "growth_on_policy": _largest(
+            slopes(np.array([operators.contraction_rates(on_policy.alpha_retrace(a)) for a in alphas]), alphas)
+        ),
         "truncated": operators.contraction_rate(batch.truncated_retrace()) / lowest,
-        "truncated_on_policy": _largest(rates_of(on_policy.truncated_retrace()) - lowest),
+        "truncated_on_policy": _largest(operators.contraction_rates(on_policy.truncated_retrace()) - lowest),
         "greedy": greedy_rate(problem),
         "uncorrected": max(paths.distance(op, power(problem, mu, n)) for op, n in zip(returns, config.n)),
         "importance": max(paths.distance(batch.importance(n), power(problem, pi, n)) for n in config.n),
@@ -102,11 +104,6 @@ def printed_rates(problem: Problem, alpha: float, num_terms: int | None = None) 
     return 1 - (1 - mdp.discount) * total.sum(axis=1)
 
 
-def rates_of(op: Operator) -> np.ndarray:
-    """The contraction rate of an operator at each pair, [SA]."""
-    return np.abs(op.matrix).sum(axis=1)
-
-
 def slopes(rates: np.ndarray, alphas: np.ndarray) -> np.ndarray:
     """How much each rate, [K, SA], grows from one of the increasing alphas [K] to the next, over their distance."""
     return np.diff(rates, axis=0) / np.diff(alphas)[:, None]
@@ -123,7 +120,7 @@ def growth_unvisited(problem: Problem, alphas: np.ndarray, num_steps: int) -> fl
     transitions[..., 0] = 0.0
     left = Problem(FiniteMDP(transitions, mdp.rewards, mdp.discount, mdp.terminal, mdp.initial), pi, mu)
     batch = Batch(left, num_steps)
-    rates = np.array([rates_of(batch.alpha_retrace(alpha)) for alpha in alphas])
+    rates = np.array([operators.contraction_rates(batch.alpha_retrace(alpha)) for alpha in alphas])
     return float(slopes(rates, alphas)[:, : mdp.num_actions].max())
 
 
