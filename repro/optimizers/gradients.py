@@ -27,7 +27,7 @@ def mean_over_replicas(losses: tf.Tensor, weights: tf.Tensor | None = None) -> t
     return tf.reduce_sum(losses if weights is None else weights * losses) / total
 
 
-def means_over_replicas(named: Mapping[str, tf.Tensor], mask: tf.Tensor) -> dict[str, tf.Tensor]:
+def masked_means_over_replicas(named: Mapping[str, tf.Tensor], mask: tf.Tensor) -> dict[str, tf.Tensor]:
     """Returns this replica's numbers, whose mean over the replicas is that of all their entries where mask is true.
 
         replicas sum_i mask_i x_i / sum_replica sum_i mask_i,    0 where no mask_i is true

@@ -616,8 +616,8 @@ VARIANTS = [
     Variant(
         "ACER: extras averaged over boundary rows",
         AVERAGING_AGENT,
-        "masked_mean(x, live)",
-        "tf.reduce_mean(x)",
+        'masked_means_over_replicas(losses.extras | {"critic_loss": losses.critic}, live)',
+        '{name: tf.reduce_mean(x) for name, x in (losses.extras | {"critic_loss": losses.critic}).items()}',
         f"{TEST_AGENT}::test_the_loss_is_a_sum_over_time_and_a_mean_over_unrolls",
     ),
     Variant(

@@ -268,7 +268,7 @@ VARIANTS = [
     Variant(
         "IMPALA: rho in the log is a sum",
         AGENT,
-        "**means_over_replicas(described, live),",
+        "**masked_means_over_replicas(described, live),",
         "**{name: tf.reduce_sum(x) for name, x in described.items()},",
         f"{TEST_AGENT}::test_the_loss_is_a_sum_over_batch_and_time",
     ),

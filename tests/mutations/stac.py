@@ -241,8 +241,8 @@ VARIANTS = [
     Variant(
         "STAC: means in the log with rows that are no transition",
         AGENT,
-        "means_over_replicas(over_heads, tf.logical_not(self._is_boundary(experience)))",
-        "means_over_replicas(over_heads, tf.ones_like(self._is_boundary(experience)))",
+        "masked_means_over_replicas(over_heads, tf.logical_not(self._is_boundary(experience)))",
+        "masked_means_over_replicas(over_heads, tf.ones_like(self._is_boundary(experience)))",
         f"{TEST_AGENT}::test_an_unroll_without_transitions_changes_nothing_in_the_log",
     ),
     Variant(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from repro.optimizers.gradients import mean_over_replicas, means_over_replicas, reduce_and_clip
+from repro.optimizers.gradients import masked_means_over_replicas, mean_over_replicas, reduce_and_clip
 
 GRADIENTS = [
     np.array([[3.0, 0.0], [0.0, 0.0]], np.float32),
@@ -91,7 +91,7 @@ def test_means_are_over_what_is_not_masked(jit_compile):
     x = {"a": np.float32([[1.0, np.nan], [3.0, 8.0]]), "b": np.float32([[-2.0, np.inf], [0.0, 5.0]])}
 
     def means(mask):
-        return means_over_replicas({name: tf.constant(rows) for name, rows in x.items()}, mask)
+        return masked_means_over_replicas({name: tf.constant(rows) for name, rows in x.items()}, mask)
 
     means = tf.function(means, jit_compile=jit_compile, autograph=False)
     found = means(tf.constant([[True, False], [True, True]]))

@@ -66,8 +66,14 @@ def compare(strategy: tf.distribute.Strategy, *parts: Callable) -> dict[str, Any
 
 
 def assert_same_updates(result: Any, *, loss_rtol: float, rtol: float = 1e-7) -> None:
-    """That losses and, on both replicas, weights are those of one device."""
-    np.testing.assert_allclose(result["one_loss"], result["two_loss"], rtol=loss_rtol)
+    """That scalars, the loss among them, and, on both replicas, weights are those of one device."""
+    names = [name.removeprefix("one_") for name in result if name.startswith("one_")]
+    scalars = [name for name in names if not name.isdecimal()]
+    assert "loss" in scalars
+    for name in scalars:
+        np.testing.assert_allclose(
+            result[f"one_{name}"], result[f"two_{name}"], rtol=loss_rtol, atol=1e-6, err_msg=name
+        )
     for i in range(result["count"]):
         for replica in result[f"two_{i}"]:
             np.testing.assert_allclose(result[f"one_{i}"], replica, rtol=rtol, atol=1e-5)

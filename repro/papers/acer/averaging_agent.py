@@ -11,8 +11,7 @@ from tf_agents.agents import tf_agent
 from tf_agents.trajectories import StepType, Trajectory
 
 from repro.ops.layout import time_major
-from repro.ops.masked import masked_mean
-from repro.optimizers.gradients import mean_over_replicas
+from repro.optimizers.gradients import masked_means_over_replicas, mean_over_replicas
 from repro.training.unroll_agent import UnrollAgent
 
 
@@ -92,7 +91,7 @@ class AveragingAgent(UnrollAgent):
     ) -> tf_agent.LossInfo:
         losses = self._per_step_loss(experience)
         live = time_major(experience.step_type)[:-1] != StepType.LAST  # [T, B]
-        extra = {name: masked_mean(x, live) for name, x in (losses.extras | {"critic_loss": losses.critic}).items()}
+        extra = masked_means_over_replicas(losses.extras | {"critic_loss": losses.critic}, live)
         return tf_agent.LossInfo(mean_over_replicas(tf.reduce_sum(losses.total, axis=0), weights), extra)
 
     def _apply(self, loss: tf.Tensor, extra: dict[str, tf.Tensor], gradients: Sequence[tf.Tensor]) -> tf_agent.LossInfo:

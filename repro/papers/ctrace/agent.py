@@ -17,7 +17,7 @@ from repro.networks.recurrent_q import RecurrentQ
 from repro.networks.sequence_network import unroll_after_burn_in
 from repro.ops.layout import time_major
 from repro.ops.masked import masked_mean
-from repro.optimizers.gradients import mean_over_replicas, reduce_and_clip
+from repro.optimizers.gradients import masked_means_over_replicas, mean_over_replicas, reduce_and_clip
 from repro.papers.ctrace import alpha_update, targets
 from repro.papers.ctrace.loss import DqnLoss, SequenceLossSettings, dqn_loss
 
@@ -146,11 +146,14 @@ class CtraceAgent(tf_agent.TFAgent):
         alpha_losses = alpha_update.alpha_loss(self._phi, contraction, wanted, gamma=settings.discount)
         live = ~is_boundary
         size = tf.abs(losses.extras["td_error"])
+        described = {
+            "q": losses.extras["values"],
+            "td_error": size,
+            "contraction": contraction,
+            "contraction_target": wanted,
+        }
         extras = {
-            "q": masked_mean(losses.extras["values"], live),
-            "td_error": masked_mean(size, live),
-            "contraction": masked_mean(contraction, live),
-            "contraction_target": masked_mean(wanted, live),
+            **masked_means_over_replicas(described, live),
             "alpha": tf.sigmoid(self._phi) if self._learns_alpha else tf.constant(1.0),
             "priorities": self._priorities(size, live),
         }

@@ -11,7 +11,7 @@ from tf_agents.trajectories import time_step as ts
 from repro.networks.actor_critic import ActorCritic
 from repro.networks.actor_critic_policy import ActorCriticPolicy
 from repro.ops.layout import time_major
-from repro.optimizers.gradients import means_over_replicas
+from repro.optimizers.gradients import masked_means_over_replicas
 from repro.papers.impala.loss import ImpalaLoss, VtraceLossSettings, impala_loss
 from repro.training.unroll_agent import UnrollAgent
 
@@ -97,7 +97,7 @@ class ImpalaAgent(UnrollAgent):
             "policy_gradient_loss": replicas * tf.reduce_sum(losses.policy_gradient),
             "baseline_loss": replicas * tf.reduce_sum(losses.baseline),
             "entropy_loss": replicas * tf.reduce_sum(losses.entropy),
-            **means_over_replicas(described, live),
+            **masked_means_over_replicas(described, live),
         }
         per_unroll = tf.reduce_sum(losses.total, axis=0)  # [B]
         return tf_agent.LossInfo(tf.reduce_sum(per_unroll if weights is None else weights * per_unroll), extra)

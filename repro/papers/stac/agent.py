@@ -13,7 +13,7 @@ from tf_agents.trajectories import time_step as ts
 from repro.networks.multi_head_actor_critic import MultiHeadActorCritic
 from repro.networks.sequence_network import unroll_after_burn_in
 from repro.ops.layout import time_major
-from repro.optimizers.gradients import means_over_replicas, reduce_and_clip
+from repro.optimizers.gradients import masked_means_over_replicas, reduce_and_clip
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.papers.stac.acting import HeadPolicy
 from repro.papers.stac.action_distribution import ActionDistribution
@@ -119,7 +119,7 @@ class StacAgent(tf_agent.TFAgent):
     def _means_over_transitions(self, experience: Trajectory, named: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Means of [T, B, P] over heads and the rows that are transitions, [] each."""
         over_heads = {name: tf.reduce_mean(x, axis=-1) for name, x in named.items()}
-        return means_over_replicas(over_heads, tf.logical_not(self._is_boundary(experience)))
+        return masked_means_over_replicas(over_heads, tf.logical_not(self._is_boundary(experience)))
 
     def _head_losses(
         self, experience: Trajectory, outputs: tf.Tensor, values: tf.Tensor, zeta: Hyperparameters
