@@ -30,7 +30,9 @@ import numpy as np
 from repro.training.learner_group import free_port
 from repro.training.run_directory import read_progress
 from tests.support.commanded_run import IMPALA, LONG, R2D2, SECONDS, CommandedRun, check_lost, wait
+from tests.support.forked_run import Started
 from tests.support.network import ADDRESSES, Cable, Machines, machines, refusal
+from tests.support.placed_train import VARIABLE, run_placed
 
 DELAY, LOSS = 0.1, 0.02
 """Of the slow cable: seconds of each packet, and probability that it is lost."""
@@ -79,9 +81,11 @@ class PlacedRun(CommandedRun):
     def __init__(
         self, made: Machines, folder: Path, actors: tuple[int, ...], agent: Sequence[str] = SAVING_IMPALA
     ) -> None:
-        command = ["ip", "netns", "exec", made.names[0], sys.executable, "-m", "tests.support.placed_train"]
         places = {"names": made.names, "actors": actors, "evaluator": EVALUATOR, "replay": REPLAY}
-        super().__init__(folder, command, {"REPRO_TESTS_PLACES": json.dumps(places)}, agent)
+        super().__init__(folder, (), {VARIABLE: json.dumps(places)}, agent)
+
+    def _open(self, command: Sequence[str]) -> Started:
+        return Started(run_placed, command, self.stderr, self._environment)
 
 
 @contextmanager
