@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -29,8 +30,11 @@ import numpy as np
 
 from repro.training.learner_group import free_port
 from repro.training.run_directory import read_progress
-from tests.support.commanded_run import IMPALA, LONG, R2D2, SECONDS, CommandedRun, check_lost, wait
+from tests.support.commanded_run import IMPALA, LONG, R2D2, CommandedRun, check_lost, wait
+from tests.support.forked_run import Started
+from tests.support.forked_train import run_command
 from tests.support.network import ADDRESSES, Cable, Machines, machines, refusal
+from tests.support.placed_train import VARIABLE, run_placed
 
 DELAY, LOSS = 0.1, 0.02
 """Of the slow cable: seconds of each packet, and probability that it is lost."""
@@ -79,9 +83,11 @@ class PlacedRun(CommandedRun):
     def __init__(
         self, made: Machines, folder: Path, actors: tuple[int, ...], agent: Sequence[str] = SAVING_IMPALA
     ) -> None:
-        command = ["ip", "netns", "exec", made.names[0], sys.executable, "-m", "tests.support.placed_train"]
         places = {"names": made.names, "actors": actors, "evaluator": EVALUATOR, "replay": REPLAY}
-        super().__init__(folder, command, {"REPRO_TESTS_PLACES": json.dumps(places)}, agent)
+        super().__init__(folder, (), {VARIABLE: json.dumps(places)}, agent)
+
+    def _open(self, command: Sequence[str]) -> Started:
+        return Started(run_placed, command, self.stderr, self._environment)
 
 
 @contextmanager
@@ -436,20 +442,18 @@ def learn_together(made: Machines | None, folder: Path) -> list[Mapping[str, np.
         folder: for what they find.
     """
     addresses = [f"{address}:7001" for address in ADDRESSES[:2]] if made else [f"localhost:{free_port()}" for _ in "12"]
-    paths = [folder / f"{number}.npz" for number in range(2)]
-    learners = []
-    for number, path in enumerate(paths):
-        place = ["ip", "netns", "exec", made.names[number]] if made else []
-        command = [*place, sys.executable, "-m", "tests.training.two_learners", str(number), ",".join(addresses)]
-        learners.append(subprocess.Popen([*command, str(path)], stderr=subprocess.PIPE, text=True))
-    try:
-        for learner in learners:
-            _, stderr = learner.communicate(timeout=3 * SECONDS)
-            assert learner.returncode == 0, stderr[-3000:]
-    finally:
-        for learner in learners:
-            learner.kill()
-    return [np.load(path) for path in paths]
+    folders = [folder / str(number) for number in range(2)]
+
+    def learn(number: int) -> subprocess.CompletedProcess[str]:
+        folders[number].mkdir()
+        place = [made.names[number]] if made else []
+        arguments = [str(number), ",".join(addresses), str(folders[number] / "found.npz"), *place]
+        return run_command(folders[number], "tests.training.two_learners", *arguments)
+
+    with ThreadPoolExecutor() as pool:
+        for learner in pool.map(learn, range(2)):
+            assert learner.returncode == 0, learner.stderr[-3000:]
+    return [np.load(path / "found.npz") for path in folders]
 
 
 SCENARIOS: dict[str, Callable[[Machines, float], Iterator[Outcome]]] = {

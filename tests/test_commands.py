@@ -656,11 +656,11 @@ def test_a_second_process_on_a_run_is_refused(tmp_path):
 
 def test_stop_resume_evaluate_export(tmp_path):
     run_dir = tmp_path / "run"
-    fields = ("--config.num_env_frames=40000", "--config.env.max_frames=2000", *SMALL)
+    fields = ("--config.num_env_frames=24000", "--config.env.max_frames=2000", *SMALL)
     arguments = [CONFIG, *fields, f"--run_dir={run_dir}", "--seed=3"]
     first = subprocess.Popen([sys.executable, "-m", "repro.train", *arguments], stderr=subprocess.PIPE, text=True)
     began = first.stderr.readline()
-    assert began == f"Training impala_shallow on pong, seed 3, for 40,000 frames in {run_dir}, from the beginning.\n"
+    assert began == f"Training impala_shallow on pong, seed 3, for 24,000 frames in {run_dir}, from the beginning.\n"
     wait_for_rows(run_dir, 3)
     first.send_signal(signal.SIGTERM)
     _, stderr = first.communicate(timeout=60)
@@ -680,7 +680,7 @@ def test_stop_resume_evaluate_export(tmp_path):
     assert "leaked" not in resumed.stderr
     updates = [row["updates"] for row in read_progress(run_dir / "progress.csv")]
     assert updates == sorted(set(updates))
-    assert json.loads((run_dir / "complete.json").read_text())["num_env_frames"] >= 40_000
+    assert json.loads((run_dir / "complete.json").read_text())["num_env_frames"] >= 24_000
 
     video, export = tmp_path / "game.webm", tmp_path / "runs/x/policy"
     done = run("repro.evaluate", f"--run_dir={run_dir}", "--episodes=3", f"--video={video}", f"--export={export}")

@@ -35,7 +35,7 @@ RARELY = "--config.runtime.checkpoint_seconds=100000"
 
 
 def test_a_run_goes_on_after_an_error_of_its_environment(run):
-    process = run.start()
+    process = run.start("--config.num_env_steps=5000")
     run.cause("raise_once", rows=1)
     code, stderr = run.end(process)
     assert code == 0, stderr

@@ -14,7 +14,7 @@ import collections
 import dataclasses
 import pathlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -109,6 +109,18 @@ class Judgement:
         )
 
 
+class _Member(NamedTuple):
+    """A group as a member of families.
+
+    run: one of it. above_random: whether its scores count as logarithms above random play. scores: as bands compare
+    them.
+    """
+
+    run: Mapping[str, Any]
+    above_random: bool
+    scores: np.ndarray
+
+
 class Reference:
     """The records to judge by.
 
@@ -120,9 +132,11 @@ class Reference:
     def __init__(self, stored: Iterable[StoredRecord], published_dir: pathlib.Path = published.PUBLISHED_DIR) -> None:
         self._groups: dict[GroupKey, list[StoredRecord]] = collections.defaultdict(list)
         self._diverged: dict[GroupKey, list[StoredRecord]] = collections.defaultdict(list)
+        self._members: dict[tuple[GroupKey, pathlib.Path | None], _Member | None] = {}
         for item in stored:
             kept = self._diverged if "diverged" in item.record else self._groups
             kept[group_of(item.record)].append(item)
+        self._group_of_file = {item.path: key for key, items in self._groups.items() for item in items}
         self._levels = random_player.levels(item.record for items in self._groups.values() for item in items)
         self._published_dir = published_dir
 
@@ -175,15 +189,25 @@ class Reference:
 
     def _family(self, record: Mapping[str, Any], above_random: bool, without: pathlib.Path | None) -> list[np.ndarray]:
         """Scores of the related groups with two runs or more, as bands compare them."""
-        found = []
-        for key in self._groups:
+        own = self._group_of_file.get(without) if without is not None else None
+        members = (self._member(key, without if key == own else None) for key in self._groups)
+        return [
+            member.scores
+            for member in members
+            if member and member.above_random == above_random and _related(member.run, record, above_random)
+        ]
+
+    def _member(self, key: GroupKey, without: pathlib.Path | None) -> _Member | None:
+        """What a group is to others of its family; None with fewer than two runs. Kept, for all that are judged."""
+        if (key, without) not in self._members:
             runs = self._others(key, without)
-            if len(runs) > 1 and _related(runs[0], record, above_random):
+            member = None
+            if len(runs) > 1:
                 level = self._level(runs)
-                if (level is not None) == above_random:
-                    scores = np.array([run["evaluation"]["mean"] for run in runs])
-                    found.append(bands.on_band_scale(scores, level))
-        return found
+                scores = np.array([run["evaluation"]["mean"] for run in runs])
+                member = _Member(runs[0], level is not None, bands.on_band_scale(scores, level))
+            self._members[key, without] = member
+        return self._members[key, without]
 
     def _level(self, runs: Sequence[Mapping[str, Any]]) -> float | None:
         """What a random player scores, where it is known, every run surpasses it, and more is better."""
@@ -284,7 +308,11 @@ def rerun_command(record: Mapping[str, Any]) -> str:
 
 def _same_settings(config: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two configurations agree, of which the later one may have fields that came in between."""
-    return not staleness.config_difference(config, other) or not staleness.config_difference(other, config)
+    return (
+        config == other
+        or not staleness.config_difference(config, other)
+        or not staleness.config_difference(other, config)
+    )
 
 
 def _related(other: Mapping[str, Any], record: Mapping[str, Any], above_random: bool) -> bool:

@@ -1,5 +1,7 @@
 """The encoder of instructions against a loop over their words, and how seldom it encodes what repeats."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -51,11 +53,17 @@ def by_loop(encoder, instruction):
     return outputs
 
 
+@functools.cache
+def compiled(mode):
+    """An encoder and its call, compiled once for all instructions of a shape."""
+    encoder = make()
+    return encoder, encoder if mode == "eager" else tf.function(encoder, jit_compile=mode == "xla", autograph=False)
+
+
 @pytest.mark.parametrize("most_runs", [1, 3, FEW, FEW + 1, T])
 @pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
 def test_equals_a_loop_over_words(mode, most_runs):
-    encoder, instruction = make(), instructions(most_runs)
-    run = encoder if mode == "eager" else tf.function(encoder, jit_compile=mode == "xla", autograph=False)
+    (encoder, run), instruction = compiled(mode), instructions(most_runs)
     found = run(tf.constant(instruction))
     assert found.shape == (B, T, UNITS)
     np.testing.assert_allclose(found, by_loop(encoder, instruction), atol=1e-5)

@@ -18,7 +18,7 @@ from tests.support.faulty_environments import FOLDER_VARIABLE, TASK
 T = TypeVar("T")
 SECONDS = 240.0
 """Longest wait, for a machine that is busy."""
-LONG = "--config.num_env_steps=4000000"
+LONG = "--config.num_env_steps=1000000"
 IMPALA = ("--config=paper_configs/impala/gymnasium.py:smoke",)
 R2D2 = ("--config=paper_configs/ctrace/gymnasium.py:smoke", "--config.agent=r2d2_ctrace")
 RESUMED = (

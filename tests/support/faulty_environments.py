@@ -15,7 +15,7 @@ from gymnasium.envs.classic_control import CartPoleEnv
 
 FOLDER_VARIABLE = "REPRO_TESTS_FAULTS"
 TASK = f"{__name__}:repro_tests/Faulty-v0"
-STEP_SECONDS = 2e-4
+STEP_SECONDS = 1e-3
 """Of each step, in which it sleeps: a run that a test watches leaves the cores to other tests."""
 
 ROOM = 2**28

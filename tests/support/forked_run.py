@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from repro import cli
@@ -20,15 +20,20 @@ class ForkedRun(CommandedRun):
     Nothing of Python's own end is in it, as waiting for threads: a test of what hangs there has a `CommandedRun`.
     """
 
-    def _open(self, command: Sequence[str]) -> _Started:
-        return _Started(command[3:], self.stderr, self._environment)
+    def _open(self, command: Sequence[str]) -> Started:
+        return Started(_run_forks, command[3:], self.stderr, self._environment)
 
 
-class _Started:
-    """What is used of `subprocess.Popen`, of a fork."""
+class Started:
+    """What is used of `subprocess.Popen`, of a fork.
 
-    def __init__(self, arguments: Sequence[str], stderr: Path, environment: Mapping[str, str]) -> None:
-        self._process = FORKING.Process(target=_run_forks, args=(arguments, stderr, environment))
+    Args:
+        function: is called there.
+        arguments: of it.
+    """
+
+    def __init__(self, function: Callable[..., object], *arguments: object) -> None:
+        self._process = FORKING.Process(target=function, args=arguments)
         self._process.start()
         self.pid = self._process.pid
         self.kill = self._process.kill
@@ -46,11 +51,16 @@ class _Started:
         return self._process.exitcode
 
 
-def _run_forks(arguments: Sequence[str], stderr: Path, environment: Mapping[str, str]) -> None:
+def become(arguments: Sequence[str], stderr: Path, environment: Mapping[str, str]) -> None:
+    """Gives this process what a command would have: flags, a file for what it says, and variables."""
     with stderr.open("w") as file:
         os.dup2(file.fileno(), 2)
     replace_environment(environment)
     sys.argv = ["repro.train", *arguments]
+
+
+def _run_forks(arguments: Sequence[str], stderr: Path, environment: Mapping[str, str]) -> None:
+    become(arguments, stderr, environment)
     train_as_forks(ForkedLauncher, _train)
 
 

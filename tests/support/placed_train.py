@@ -1,15 +1,16 @@
-"""`repro.train` that places its actors and learners on the machines of `network.py`: `-m tests.support.placed_train`.
+"""`repro.train` that places its actors and learners on the machines of `network.py`, as forks of the process it is in.
 
 The variable `PLACES` of its environment has names of the machines, for each of the chief's actors that of its machine,
 and those of an evaluator and of a replay. While the folder of the run has a file `gone_<machine>`, such processes are
-placed beside the chief, as Ray places them where a core is free. All of them are forks of this process. Without the
-variable it is the run, and starts others as `repro.train` does. At the end it leaves `totals.json` beside the run.
+placed beside the chief, as Ray places them where a core is free. `-m tests.support.placed_train` is the run, and starts
+others as `repro.train` does. At the end it leaves `totals.json` beside the run.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from repro import cli
@@ -18,8 +19,9 @@ from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.run_directory import write_json
 from repro.training.sequence_trainer import SequenceTrainer
 from repro.training.trainer import Trainer
+from tests.support.forked_run import become
 from tests.support.forks import ForkedLauncher, train_as_forks
-from tests.support.network import ADDRESSES
+from tests.support.network import ADDRESSES, enter
 
 VARIABLE = "REPRO_TESTS_PLACES"
 NO_BEAT_SECONDS = 20.0
@@ -69,9 +71,19 @@ def train_placed() -> None:
     cli.run(main)
 
 
+def run_placed(arguments: Sequence[str], stderr: Path, environment: Mapping[str, str]) -> None:
+    """The run and all that it starts, in forks of this process, which enters the first machine.
+
+    Args:
+        arguments: flags.
+        stderr: gets what the run says.
+        environment: variables, the one above among them.
+    """
+    become(arguments, stderr, environment)
+    with Path("/run/netns", json.loads(environment[VARIABLE])["names"][0]).open() as there:
+        enter(there.fileno())
+    train_as_forks(PlacedLauncher, train_placed)
+
+
 if __name__ == "__main__":
-    if VARIABLE in os.environ:
-        cli.load_tensorflow()
-        train_as_forks(PlacedLauncher, train_placed)
-    else:
-        train_placed()
+    train_placed()

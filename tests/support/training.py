@@ -130,11 +130,13 @@ def make_loop(
     learner = Learner(agent, tf.distribute.get_strategy())
     weights = WeightsPublisher(agent.collect_policy.variables(), acting=agent.acting_variables, delay=delay)
     episodes = EpisodeLog()
-    shared = DynamicBatching(make_policy(environments[0]), weights, num_actors * envs_per_actor, seed)
+    shared = None
+    if dynamic_batching:
+        shared = DynamicBatching(make_policy(environments[0]), weights, num_actors * envs_per_actor, seed)
     actors = make_actors(
         environments,
         lambda index, number: Catch(envs_per_actor, number),
-        lambda environment, _: shared if dynamic_batching else make_policy(environment),
+        lambda environment, _: shared or make_policy(environment),
         weights,
         UNROLL,
         [seed + i for i in range(num_actors)],

@@ -1,9 +1,11 @@
 """Run by `test_synchronous_learners.py` in two processes: each learns from half of each batch, the chief also from all.
 
-Takes the learner's number, the addresses of both, and a path; writes there, as npz, weights and scalars by agent.
+Takes the learner's number, the addresses of both, a path, and the network namespace that is its machine, if there is
+one; writes at the path, as npz, weights and scalars by agent.
 """
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
@@ -13,13 +15,14 @@ from repro.training.learner import Learner
 from tests.papers.stac import small
 from tests.support.batches import random_batch
 from tests.support.catch import Catch
+from tests.support.network import enter
 from tests.support.training import make_agent
 
 BATCH, UPDATES, CLIP = 8, 4, 1.0
 AGENTS = {
     "impala": lambda: make_agent(Catch(1, 0), seed=3, clip_global_norm=CLIP),
     "stacx": lambda: small.make_agent(
-        num_heads=3, clip_global_norm=CLIP, kl_cost=5.0, outer=small.OUTER._replace(g_e=0.3)
+        num_heads=2, clip_global_norm=CLIP, kl_cost=5.0, outer=small.OUTER._replace(g_e=0.3)
     ),
 }
 
@@ -67,7 +70,10 @@ def learn_alone(name):
 
 
 def main():
-    number, addresses, path = int(sys.argv[1]), sys.argv[2].split(","), sys.argv[3]
+    number, addresses, path, *namespace = int(sys.argv[1]), sys.argv[2].split(","), *sys.argv[3:]
+    for name in namespace:
+        with Path("/run/netns", name).open() as there:
+            enter(there.fileno())
     devices.configure_threads(deterministic=False, threads=1)
     strategy = devices.make_learners_strategy(number, addresses)
     found = {}
