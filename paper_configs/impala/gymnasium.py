@@ -19,6 +19,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.num_env_steps = 20_000 if scale == "smoke" else 500_000  # environment steps
 
     config.env = custom.environment("CartPole-v1")
+    config.env.last_action_and_reward = False  # inputs of the LSTM: True where network.core_units is above 0
 
     config.network.torso = "dense"  # dense for vectors, shallow or deep for images
     config.network.units = (64, 64)  # of the dense layers

@@ -143,6 +143,25 @@ RUNS = (
         episodes=20,
     ),
     ReferenceRun(
+        "impala_lstm_replay",
+        "impala.gymnasium",
+        "impala",
+        {
+            "num_env_steps": 100_000,
+            "env": {
+                "name": "gymnasium",
+                "task": MEMORY_CATCH,
+                "kwargs": {"reward": 1.0},
+                "last_action_and_reward": True,
+            },
+            "network": {"units": (32,), "core_units": 32},
+            "loss": {"discount": 0.9},
+            "replay": {"fraction": 0.5, "capacity": 200},
+            "learner": {"batch_size": 16, "unroll_length": 10, "learning_rate": 0.01},
+            "runtime": {"schedule": "lockstep"},
+        },
+    ),
+    ReferenceRun(
         "impala_breakout",
         "impala.atari_shallow",
         "impala_shallow",

@@ -61,6 +61,14 @@ def test_the_same_seed_gives_the_same_weights():
         np.testing.assert_array_equal(a, b)
 
 
+def test_a_core_is_two_fields_of_the_configuration_for_any_environment():
+    config = gymnasium.get_config("smoke").lock()
+    config.network.core_units, config.env.last_action_and_reward = 8, True
+    agent, environment = find_experiment(config).make_evaluation_agent(2, seed=0)
+    assert [leaf.shape.as_list() for leaf in tf.nest.flatten(agent.policy.policy_state_spec)] == [[8], [8]]
+    environment.close()
+
+
 def catch_what_is_seen_once(folder, core_units: int, steps: int) -> float:
     """Mean return of the last games of Catch that shows ball and paddle in the first row alone.
 
