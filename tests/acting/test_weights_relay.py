@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import multiprocessing
 import os
 import resource
 import signal
@@ -25,10 +24,9 @@ from repro.acting.remote_source import RemoteSource
 from repro.acting.supervision import Supervision
 from repro.acting.weights_relay import WeightsRelay
 from tests.support import relaying, waiting
+from tests.support.forked_train import FORKING
 from tests.support.relaying import ADDRESS, PARTS, SIGNATURE, SIZE, TOKEN, lines, publish, weights_of
 
-FORKING = multiprocessing.get_context("forkserver")
-FORKING.set_forkserver_preload(["tests.support.relaying"])
 LONGEST_SECONDS = 240.0
 wait = functools.partial(waiting.wait, seconds=LONGEST_SECONDS)
 LONG = 1000.0
