@@ -19,7 +19,11 @@ import ml_collections
 from repro import config as configs
 
 CATCH = "repro.regression.environments:repro/Catch-v0"
-MEMORY_CATCH = "repro.regression.environments:repro/MemoryCatch-v0"
+MEMORY_CATCH = {
+    "name": "gymnasium",
+    "task": "repro.regression.environments:repro/MemoryCatch-v0",
+    "last_action_and_reward": True,
+}
 HOMING = {"name": "gymnasium", "task": "repro.regression.environments:repro/Homing-v0"}
 PENDULUM = {"name": "mujoco", "task": "InvertedPendulum", "version": "v5", "max_steps": 0, "observed": "all"}
 
@@ -89,7 +93,7 @@ def _refer(steps: int, env: Mapping[str, Any] = PENDULUM, **sections: Mapping[st
 def _on_memory_catch(target: str, **sections: Mapping[str, Any]) -> ReferenceRun:
     fields = {
         "num_env_steps": 45_000,
-        "env": {"name": "gymnasium", "task": MEMORY_CATCH, "last_action_and_reward": True},
+        "env": MEMORY_CATCH,
         "learner": {"learning_rate": 3e-3},
     }
     return ReferenceRun(f"r2d2_{target}", "ctrace.gymnasium", f"r2d2_{target}", configs.merge(fields, sections))
@@ -148,12 +152,7 @@ RUNS = (
         "impala",
         {
             "num_env_steps": 100_000,
-            "env": {
-                "name": "gymnasium",
-                "task": MEMORY_CATCH,
-                "kwargs": {"reward": 1.0},
-                "last_action_and_reward": True,
-            },
+            "env": {**MEMORY_CATCH, "kwargs": {"reward": 1.0}},
             "network": {"units": (32,), "core_units": 32},
             "loss": {"discount": 0.9},
             "replay": {"fraction": 0.5, "capacity": 200},

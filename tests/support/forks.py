@@ -130,8 +130,7 @@ class Forks:
             for file in (output, replies, *self._children, *(replies for _, replies in self._children.values())):
                 os.close(file)
             if namespace is not None:
-                with Path("/run/netns", namespace).open() as there:
-                    enter(there.fileno())
+                enter(namespace)
             replace_environment(environment)
             sys.argv = [module, *arguments]
             _rename([sys.executable, "-m", *sys.argv])

@@ -145,17 +145,23 @@ def refusal() -> str | None:
 
 def _open_tap(name: str) -> int:
     """A device in a namespace, which the calling thread enters for a moment."""
-    with open("/proc/thread-self/ns/net") as here, open(f"/run/netns/{name}") as there:  # noqa: PTH123
-        enter(there.fileno())
+    with open("/proc/thread-self/ns/net") as here:
+        enter(name)
         try:
             tap = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
             fcntl.ioctl(tap, TUNSETIFF, struct.pack("16sH22x", DEVICE.encode(), IFF_TAP | IFF_NO_PI))
         finally:
-            enter(here.fileno())
+            _enter(here.fileno())
     return tap
 
 
-def enter(namespace: int) -> None:
+def enter(name: str) -> None:
+    """Has this thread, and what it starts, be on a machine from now on."""
+    with open(f"/run/netns/{name}") as there:
+        _enter(there.fileno())
+
+
+def _enter(namespace: int) -> None:
     if _LIBC.setns(namespace, CLONE_NEWNET):
         raise OSError(ctypes.get_errno(), "setns")
 

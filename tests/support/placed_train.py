@@ -80,8 +80,7 @@ def run_placed(arguments: Sequence[str], stderr: Path, environment: Mapping[str,
         environment: variables, the one above among them.
     """
     become(arguments, stderr, environment)
-    with Path("/run/netns", json.loads(environment[VARIABLE])["names"][0]).open() as there:
-        enter(there.fileno())
+    enter(json.loads(environment[VARIABLE])["names"][0])
     train_as_forks(PlacedLauncher, train_placed)
 
 

@@ -5,7 +5,6 @@ one; writes at the path, as npz, weights and scalars by agent.
 """
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
@@ -72,8 +71,7 @@ def learn_alone(name):
 def main():
     number, addresses, path, *namespace = int(sys.argv[1]), sys.argv[2].split(","), *sys.argv[3:]
     for name in namespace:
-        with Path("/run/netns", name).open() as there:
-            enter(there.fileno())
+        enter(name)
     devices.configure_threads(deterministic=False, threads=1)
     strategy = devices.make_learners_strategy(number, addresses)
     found = {}
