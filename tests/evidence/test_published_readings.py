@@ -9,7 +9,7 @@ import pytest
 from paper_configs.stac import atari, figure_4_robustness
 from repro.environments import rwrl
 from repro.environments.dm_control_task import import_suite
-from repro.evidence import claim_intervals, claim_kinds, comparisons, published, staleness
+from repro.evidence import claim_intervals, claim_kinds, comparisons, published, random_player, records, staleness
 from repro.evidence.claim_kinds import find_claim
 from repro.evidence.verdicts import find
 
@@ -67,6 +67,19 @@ def test_every_number_to_be_met_has_a_margin_and_every_margin_a_reason():
     assert [(row.paper, row.column) for row in ROWS if (row.margin is None) != (row.margin_note is None)] == []
     strict = [row for row in ROWS if row.better in ("above", "under") and row.margin is not None]
     assert all(published.load(row.paper).tables[row.table].get("margin") for row in strict)  # not one of their own
+
+
+def test_a_note_names_the_tasks_on_which_the_agent_compared_plays_as_at_random():
+    row = one("refer", "Figure 4", "V-RACER, ReF-ER over ER")
+    stored = [item.record for item in records.read_all(records.ROOT / "results")[0]]
+    levels, means = random_player.levels(stored), collections.defaultdict(list)
+    for record in stored:
+        if (record["experiment"], [record["agent"]]) == (row.experiment, row.protocol["against"]):
+            upper = levels[random_player.game_of(record)].upper
+            means[record["task"]].append(record["evaluation"]["mean"] - upper)
+    at_random = [task for task, above in means.items() if sum(above) <= 0]
+    assert "Swimmer" in at_random
+    assert [task for task in at_random if task not in row.note] == []
 
 
 def test_what_a_note_calls_a_reading_of_ours_is_assumed():
