@@ -191,8 +191,10 @@ def load_config(flag: str) -> ml_collections.ConfigDict:
     if not os.path.isfile(path):
         known = _suite_configs()
         beside = sorted(glob.glob(os.path.join(glob.escape(os.path.dirname(path)), "[a-z]*.py"))) or known
+        names = difflib.get_close_matches(os.path.basename(path), map(os.path.basename, beside), cutoff=0.7)
+        near = nearest(path, [other for other in beside if os.path.basename(other) in names])
         others = f"there are {', '.join(beside)}" if beside else "those of the suite have paths from its own folder"
-        fail(f"no configuration file {path!r}{nearest(path, beside)} ({others})")
+        fail(f"no configuration file {path!r}{near} ({others})")
     is_suite = os.path.relpath(path) in _suite_configs()
     try:
         if not path.endswith(".py") or (get_config := runpy.run_path(path).get("get_config")) is None:

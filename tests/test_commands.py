@@ -500,7 +500,8 @@ def test_reproduce_names_what_it_knows(tmp_path):
             ["--paper=impala", "--experiment=paper_configs/impala/atari_shalow.py"],
             "did you mean 'atari_shallow'?",
         ),
-        (["--paper=impala", "--experiment=/lab/mine.py"], "no configuration file '/lab/mine.py'"),
+        (["--paper=impala", "--experiment=my_config.py"], "no configuration file 'my_config.py' (there are "),
+        (["--paper=impala", "--experiment=/lab/mine.py"], "no configuration file '/lab/mine.py' ("),
         (
             ["--paper=impala", f"--experiment={tmp_path}/rihgt.py"],
             f"did you mean '{right}'? (there are {own}, {right})",

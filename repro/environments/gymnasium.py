@@ -102,7 +102,7 @@ class GymnasiumConfig:
         """One environment with the wrappers that it is registered with, without Gymnasium's checks and time limit.
 
         Raises:
-            ValueError: a package is missing, or the constructor takes other keyword arguments.
+            ValueError: a package is missing, the constructor takes other keyword arguments, or it raises an error.
         """
         spec = copy.copy(gymnasium.spec(self.label))
         spec.order_enforce = False
@@ -112,13 +112,15 @@ class GymnasiumConfig:
             return gymnasium.make(spec, max_episode_steps=-1, disable_env_checker=True, **copy.deepcopy(self.kwargs))
         except (gymnasium.error.Error, ImportError) as error:
             raise ValueError(f"{KIND}: {self.label} cannot be made: {one_line(error)}.") from error
-        except TypeError as error:
-            if "argument" not in str(error):
-                raise
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever it may raise, its writer learns where and why
+            cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+            if not isinstance(error, TypeError) or "argument" not in str(error):
+                raise ValueError(f"{KIND}: {self.label} cannot be made ({locate(cause)}).") from error
             given = ", ".join(sorted(self.kwargs)) or "none"
             raise ValueError(
-                f"{KIND}: {self.label} takes other keyword arguments than env.kwargs has ({given}): "
-                f"{one_line(error.__cause__ or error)}."
+                f"{KIND}: {self.label} takes other keyword arguments than env.kwargs has ({given}): {one_line(cause)}."
             ) from error
 
 
@@ -169,8 +171,9 @@ class GymnasiumEnvironment(SteppedEnvironment):
         check_batch(KIND, num_envs, seed)
         self.config = config
         tasks: list[Any] = [config.make_task() for _ in range(num_envs)]
-        actions, self._decode_checked = read_actions(tasks[0].action_space, config.label)
-        observations, self._encode = read_observations(tasks[0].observation_space, config.label)
+        actions, self._decode_checked = read_actions(_get_space(tasks[0], "action_space", config.label), config.label)
+        observation_space = _get_space(tasks[0], "observation_space", config.label)
+        observations, self._encode = read_observations(observation_space, config.label)
         super().__init__(KIND, config.label, tasks, observations, actions, config.step_limit, seed)
         self.discrete = isinstance(actions, spaces.Discrete)
         self.image = observations.dtype == np.uint8
@@ -236,8 +239,10 @@ class GymnasiumEnvironment(SteppedEnvironment):
         return episode_seed(self._seed, row, self._restarts)
 
     def _begin(self, row: int, seed: int | None) -> np.ndarray:
-        obs, _ = self._tasks[row].reset(seed=seed)
-        return self._encode(obs)
+        given = self._tasks[row].reset(seed=seed)
+        if not isinstance(given, (tuple, list)) or len(given) != 2:
+            raise ValueError(f"{KIND}: reset of {self.config.label} must return observation and info.")
+        return self._encode(given[0])
 
     def _decode(self, actions: np.ndarray) -> Sequence[Any] | np.ndarray:
         if self.discrete and (actions.min() < 0 or actions.max() >= self.num_actions):
@@ -248,7 +253,13 @@ class GymnasiumEnvironment(SteppedEnvironment):
         if self._lost[row]:
             self._lost[row] = False
             return self._observation[row], 0.0, False, True
-        obs, reward, terminated, truncated, _ = self._tasks[row].step(action)
+        given = self._tasks[row].step(action)
+        try:
+            obs, reward, terminated, truncated, _ = given
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"{KIND}: step of {self.config.label} must return observation, reward, terminated, truncated and info."
+            ) from error
         return self._encode(obs), reward, terminated, truncated
 
     def get_state(self) -> dict[str, Any]:
@@ -317,6 +328,14 @@ class GymnasiumEnvironment(SteppedEnvironment):
         self._tasks = tasks
 
 
+def _get_space(task: gymnasium.Env, name: str, label: str) -> gymnasium.Space:
+    """The task's `action_space` or `observation_space`."""
+    space = getattr(task, name, None)
+    if not isinstance(space, gymnasium.Space):
+        raise ValueError(f"{KIND}: {label} has no {name} that is one of gymnasium.spaces.")
+    return space
+
+
 def episode_seed(seed: int, row: int, restarts: int) -> int:
     """Seed of the reset of one environment, in [0, 2^31), which every simulator takes.
 
@@ -352,13 +371,13 @@ def is_restored_by_pickle(task: gymnasium.Env, encode: Encoder) -> bool:
         second = pickle.loads(pickle.dumps(first))
         copies.append(second)
         expected, found = (_play(env, 2 * actions, encode) for env in (first, second))
+        return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(expected, found, strict=True))
     except Exception:  # noqa: BLE001 - whatever a user's class raises when it is pickled or copied
         return False
     finally:
         for made in copies:
             with contextlib.suppress(Exception):  # whatever a user's class raises
                 made.close()
-    return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(expected, found, strict=True))
 
 
 def _pickles_arguments_alone(task: gymnasium.Env) -> bool:

@@ -10,6 +10,8 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from repro.environments.batched import one_line
+
 KIND = "Gymnasium"
 """Name of this kind of environments in messages."""
 
@@ -83,7 +85,17 @@ def read_observations(space: gymnasium.Space, label: str) -> tuple[spaces.Box, E
         raise ValueError(f"{KIND}: {label} has observations {space}; supported are {SUPPORTED_OBSERVATIONS}.")
     if not isinstance(space, spaces.Box):
         flat_size = spaces.utils.flatdim(space)
-        return _vector_space(flat_size), lambda obs: spaces.utils.flatten(space, obs)
+
+        def flattened(obs: Any) -> np.ndarray:
+            try:
+                return spaces.utils.flatten(space, obs)
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
+                fault = f"{type(error).__name__}: {one_line(error)}"
+                raise ValueError(
+                    f"{KIND}: {label} gave an observation that does not fit its space ({fault})."
+                ) from error
+
+        return _vector_space(flat_size), flattened
 
     def checked(obs: Any) -> np.ndarray:
         found = np.asarray(obs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 
@@ -24,6 +25,8 @@ def convert(operator: str, dtype: tf.DType = tf.float32, **arrays: Any) -> dict[
         if tf.is_tensor(x) and x.dtype != dtype:
             cast = f"convert it by tf.cast({name}, tf.{dtype.name})"
             raise ValueError(f"{operator}: {name} must be {dtype.name}, got {x.dtype.name}; {cast}")
+        if isinstance(x, np.ndarray) and x.dtype == object:  # TensorFlow would make NaN of None
+            raise ValueError(f"{operator}: {name} must be {dtype.name}, got an array of Python objects")
         try:
             tensors[name] = tf.convert_to_tensor(x, dtype)
         except (TypeError, ValueError) as error:

@@ -9,8 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import ml_collections
 import pytest
 
+from paper_configs.impala import gymnasium
 from paper_configs.refer import figure_4_vracer
 from repro.config import resolve
 from tests.support.forked_train import run_program
@@ -31,7 +33,7 @@ def run(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "code", EXAMPLES, ids=["vtrace", "retrace", "acer", "trust_region", "refer_memory", "refer_loss"]
+    "code", EXAMPLES, ids=["vtrace", "retrace", "ctrace", "acer", "trust_region", "refer_memory", "refer_loss"]
 )
 def test_an_example_of_the_operators_prints_what_it_says(run, code):
     (said,) = re.findall(r"^print\(.*\n# (.*)$", code, re.M)
@@ -67,11 +69,16 @@ def test_the_example_of_an_own_config_has_its_argument_and_that_of_a_variant_its
     exec(indented("docs/custom_environment.md", "# my_config.py"), names)
     config = names["get_config"]("smoke")
     assert (config.env.task, config.env.kwargs.stride) == ("my_module:MyEnv-v0", 0.05)
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/extending.md").read_text(), re.S)
+    code, of_none = re.findall(r"```python\n(.*?)```", (ROOT / "docs/extending.md").read_text(), re.S)
     config = figure_4_vracer.get_config("smoke")
     exec(code, {"config": config})
     config.agent = "vracer_fast"
     assert resolve(config).learner.learning_rate == resolve(config).refer.beta_step_size == 1e-3
+    config = gymnasium.get_config("smoke")
+    exec(of_none, {"config": config, "ml_collections": ml_collections})
+    assert resolve(config).loss.correction == "vtrace"
+    config.agent = "impala_one_step"
+    assert resolve(config).loss.correction == "one_step"
 
 
 def test_operators_need_tensorflow_alone():

@@ -34,7 +34,7 @@ from repro.networks.actor_critic_policy import ActorCriticPolicy
 from repro.networks.dense import dense_torso
 from tests.environments.stepping import flat, through_a_file
 from tests.support import custom_environments
-from tests.support.custom_environments import LENGTH
+from tests.support.custom_environments import LENGTH, Clock
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = "tests.support.custom_environments:repro_tests"
@@ -622,6 +622,77 @@ def test_environments_that_cannot_be_made_give_one_sentence(task: str, kwargs: d
     with pytest.raises(ValueError, match=message) as error:
         make(task, kwargs=kwargs)
     assert "\n" not in str(error.value)
+
+
+class OldReset(Clock):
+    def reset(self, **kwargs: Any) -> Any:
+        return super().reset(**kwargs)[0]
+
+
+class OldStep(Clock):
+    def step(self, action: int) -> Any:
+        observation, reward, *_ = super().step(action)
+        return observation, reward, False, {}
+
+
+class NoReward(Clock):
+    def step(self, action: int) -> Any:
+        observation, _, *others = super().step(action)
+        return observation, None, *others
+
+
+class Incomplete(Clock):
+    observation_space = spaces.Dict(a=spaces.Box(0, 1e6, (2,), np.float32), b=spaces.Discrete(2))
+
+    def observe(self) -> Any:
+        return {"a": super().observe()}
+
+
+class NoSpaces(gymnasium.Env):
+    pass
+
+
+class NoFile(Clock):
+    def __init__(self) -> None:
+        raise RuntimeError("no map")
+
+
+class WrongNumber(Clock):
+    def __init__(self) -> None:
+        self.size = 1 + "a"
+
+
+FAULTY = {
+    OldReset: "reset of Faulty-v0 must return observation and info.",
+    OldStep: "step of Faulty-v0 must return observation, reward, terminated, truncated and info.",
+    Incomplete: "Faulty-v0 gave an observation that does not fit its space (KeyError: 'b').",
+    NoSpaces: "Faulty-v0 has no action_space that is one of gymnasium.spaces.",
+    NoFile: f"Faulty-v0 cannot be made ({__file__}, line LINE: RuntimeError: no map).",
+    WrongNumber: f"Faulty-v0 cannot be made ({__file__}, line LINE: TypeError: unsupported operand type(s) for +: ",
+}
+
+
+@pytest.mark.parametrize("environment", FAULTY)
+def test_faults_of_an_environment_give_one_sentence(monkeypatch: pytest.MonkeyPatch, environment: type) -> None:
+    spec = gymnasium.envs.registration.EnvSpec("Faulty-v0", entry_point=environment)
+    monkeypatch.setitem(gymnasium.registry, "Faulty-v0", spec)
+    with pytest.raises(ValueError, match=r"^Gymnasium: ") as error:
+        batch = make("Faulty-v0", 1)
+        batch.reset()
+        batch.step(np.zeros(1, np.int32))
+    assert FAULTY[environment] in re.sub(r"line \d+", "line LINE", str(error.value))
+    assert "\n" not in str(error.value)
+
+
+def test_a_reward_that_is_no_number_is_an_error_of_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not one of the check of pickle, which compares rewards."""
+    spec = gymnasium.envs.registration.EnvSpec("Faulty-v0", entry_point=NoReward)
+    monkeypatch.setitem(gymnasium.registry, "Faulty-v0", spec)
+    batch = make("Faulty-v0", 1)
+    batch.reset()
+    assert not batch.saves_episodes
+    with pytest.raises(TypeError, match="NoneType"):
+        batch.step(np.zeros(1, np.int32))
 
 
 UNSUPPORTED = (

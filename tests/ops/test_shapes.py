@@ -20,6 +20,8 @@ def test_types():
         shapes.convert("op", tf.bool, y=tf.zeros([2]))
     with pytest.raises(ValueError, match=r"^op: x must be float32, got NoneType: "):
         shapes.convert("op", x=None)
+    with pytest.raises(ValueError, match=r"^op: x must be float32, got an array of Python objects$"):
+        shapes.convert("op", x=np.array([0.0, None]))
 
 
 def test_rank():
