@@ -304,7 +304,16 @@ def test_what_ctrace_learns_online():
     assert in_ctrace(f"on three problems more than a tenth is left of Q's, up to {q.max():.2f}.")
 
 
-def test_the_agents_of_ctrace_have_no_record():
+def test_the_agents_of_ctrace_have_these_records_alone():
     files = [path for name in ("dqn", "r2d2") for path in (COMMITTED / "ctrace" / name).glob("*/*/seed_*.json")]
-    assert {path.parts[-2] for path in files} == {"random"}
-    assert in_ctrace("Of DQN and R2D2 there are no records yet but those of random players")
+    trained = sorted(path.relative_to(COMMITTED / "ctrace").parts for path in files if path.parts[-2] != "random")
+    agents = ("retrace", "ctrace_gamma10")
+    assert trained == sorted(("dqn", "breakout", agent, "seed_1.json") for agent in agents)
+    found = [read_record(COMMITTED / "ctrace/dqn/breakout" / agent / "seed_1.json") for agent in agents]
+    ends = [record["evaluation"]["mean"] for record in found]
+    halfway = [min(record["curve"], key=lambda row: abs(row[0] - 300_000))[1] for record in found]
+    (random,) = records("impala", "atari_shallow", "breakout", "random")  # of the same actions
+    assert in_ctrace("which answer no row: {:.1f} and {:.1f} at the end,".format(*ends))
+    assert in_ctrace(f"where a random player has {random['evaluation']['mean']:.1f},")
+    assert in_ctrace("and {:.1f} and {:.1f} in the games of training halfway.".format(*halfway))
+    assert in_ctrace("Of R2D2 there are no records yet but those of random players")
