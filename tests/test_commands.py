@@ -386,7 +386,7 @@ def test_actions_that_do_not_fit_are_one_sentence_and_the_run_directory_stays_fr
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines()[1:] == [
         "repro.train: agent impala takes Discrete actions, but those of Pendulum-v1 are Box(1,); "
-        "take an agent of paper_configs/refer/gymnasium.py."
+        "take an agent of paper_configs/refer/gymnasium.py, or acer_continuous of paper_configs/acer/gymnasium.py."
     ]
     done = run_command(
         tmp_path, "repro.train", *arguments, "--config.env.task=CartPole-v1", "--config.num_env_steps=1000"

@@ -7,6 +7,7 @@ import copy
 import dataclasses
 import importlib
 import pickle
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -29,6 +30,9 @@ RESERVED = ("id", "max_episode_steps", "disable_env_checker")
 
 PROBE_STEPS = 8
 """Steps before and after each pickle and each reset, where pickle is checked to restore an environment."""
+
+OTHER_ARGUMENTS = re.compile("keyword argument|positional argument|required .*argument|multiple values for argument")
+"""What Python says of a call with other arguments than a function takes."""
 
 
 def task_name(task: str) -> str:
@@ -116,7 +120,7 @@ class GymnasiumConfig:
             raise
         except Exception as error:  # whatever it may raise, its writer learns where and why
             cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
-            if not isinstance(error, TypeError) or "argument" not in str(error):
+            if not isinstance(error, TypeError) or not OTHER_ARGUMENTS.search(str(error)):
                 raise ValueError(f"{KIND}: {self.label} cannot be made ({locate(cause)}).") from error
             given = ", ".join(sorted(self.kwargs)) or "none"
             raise ValueError(
@@ -239,7 +243,14 @@ class GymnasiumEnvironment(SteppedEnvironment):
         return episode_seed(self._seed, row, self._restarts)
 
     def _begin(self, row: int, seed: int | None) -> np.ndarray:
-        given = self._tasks[row].reset(seed=seed)
+        try:
+            given = self._tasks[row].reset(seed=seed)
+        except TypeError as error:
+            if not OTHER_ARGUMENTS.search(str(error)):
+                raise
+            raise ValueError(
+                f"{KIND}: reset of {self.config.label} must take seed and options by name: {one_line(error)}."
+            ) from error
         if not isinstance(given, (tuple, list)) or len(given) != 2:
             raise ValueError(f"{KIND}: reset of {self.config.label} must return observation and info.")
         return self._encode(given[0])

@@ -12,8 +12,9 @@ from repro.environments.last_step import WithLastStep
 from repro.environments.mixed import MixedTasks, part_seeds, share_of
 from repro.environments.names import PACKAGES, task_names
 
-FOR_DISCRETE, FOR_BOX = "paper_configs/impala/gymnasium.py", "paper_configs/refer/gymnasium.py"
-"""Configurations whose agents fit each kind of actions, for the message."""
+FOR_DISCRETE = "an agent of paper_configs/impala/gymnasium.py"
+FOR_BOX = "an agent of paper_configs/refer/gymnasium.py, or acer_continuous of paper_configs/acer/gymnasium.py"
+"""Agents that fit each kind of actions, for the message."""
 
 
 def make_environment(
@@ -165,6 +166,4 @@ def _check_actions(
     wanted, found, other = (
         ("Box", f"Discrete({number})", FOR_DISCRETE) if discrete else ("Discrete", f"Box({number},)", FOR_BOX)
     )
-    raise ValueError(
-        f"agent {config.agent} takes {wanted} actions, but those of {task} are {found}; take an agent of {other}."
-    )
+    raise ValueError(f"agent {config.agent} takes {wanted} actions, but those of {task} are {found}; take {other}.")

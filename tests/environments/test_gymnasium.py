@@ -629,6 +629,11 @@ class OldReset(Clock):
         return super().reset(**kwargs)[0]
 
 
+class NoSeed(Clock):
+    def reset(self) -> Any:
+        return super().reset()
+
+
 class OldStep(Clock):
     def step(self, action: int) -> Any:
         observation, reward, *_ = super().step(action)
@@ -659,16 +664,17 @@ class NoFile(Clock):
 
 class WrongNumber(Clock):
     def __init__(self) -> None:
-        self.size = 1 + "a"
+        self.size = float(None)
 
 
 FAULTY = {
     OldReset: "reset of Faulty-v0 must return observation and info.",
+    NoSeed: "reset of Faulty-v0 must take seed and options by name: NoSeed.reset() got an unexpected keyword argument",
     OldStep: "step of Faulty-v0 must return observation, reward, terminated, truncated and info.",
     Incomplete: "Faulty-v0 gave an observation that does not fit its space (KeyError: 'b').",
     NoSpaces: "Faulty-v0 has no action_space that is one of gymnasium.spaces.",
     NoFile: f"Faulty-v0 cannot be made ({__file__}, line LINE: RuntimeError: no map).",
-    WrongNumber: f"Faulty-v0 cannot be made ({__file__}, line LINE: TypeError: unsupported operand type(s) for +: ",
+    WrongNumber: f"Faulty-v0 cannot be made ({__file__}, line LINE: TypeError: float() argument must be ",
 }
 
 
