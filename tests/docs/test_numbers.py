@@ -349,3 +349,11 @@ def test_where_metaparameters_of_stac_end_in_control(task, agent):
         values = [end[name] for end in ends for name in names if name in end]
         cells.append(f" {min(values):.{decimals}f} to {max(values):.{decimals}f} " if values else " ")
     assert f"\n| `{task}` | {STAC_AGENTS[agent]} |{'|'.join(cells)}|\n" in page("stac")
+
+
+def test_the_readme_says_how_far_trained_agents_are():
+    readme, results = ((ROOT / name).read_text() for name in ("README.md", "docs/results.md"))
+    assert "No result of a trained agent is `reproduced` yet" in readme
+    assert "\nVerdicts from trained agents: reproduced 0 of " in results
+    assert "with at most a tenth of the paper's budget where one is printed." in unwrapped(readme)
+    assert max(float(share) for share in re.findall(r"\| ([\d.]+) % of the budget", results)) == 10
