@@ -6,7 +6,8 @@ Each run is started, watched and ended from outside, as a user would. `actors`: 
 machine. `evaluator`: a learner with an actor, and an evaluator on another machine. `learners`: two synchronous
 learners on two machines; the actor of the chief is on the third. `replay`: R2D2, whose learner, actors and replay are
 on three machines. `weights`: two learners on two machines make the updates of one. Prints for each fault what happened
-and what was lost, and ends with code 1 where that is not what docs/cluster.md says. Needs the right to make namespaces.
+and what was lost, and ends with code 1 where that is not what docs/cluster_faults.md says. Needs the right to make
+namespaces.
 """
 
 from __future__ import annotations
