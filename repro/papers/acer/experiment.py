@@ -80,7 +80,7 @@ class AcerExperiment(ActorExperiment):
         """Returns the replay, whose size is set in frames or steps of the environment; None for a replay ratio of 0.
 
         Raises:
-            ValueError: it could not hold a batch, is smaller than `min_capacity`, or does not fit into memory when full.
+            ValueError: it cannot hold a batch, is smaller than `min_capacity`, or does not fit into memory when full.
         """
         config, unroll_length = self.config, self.config.learner.unroll_length
         if not self.replay_settings.ratio:
