@@ -1,4 +1,4 @@
-"""IMPALA, Section 4 and Appendix A: limits, contraction and fixed point of V-trace, and what q_s and v_s estimate."""
+"""IMPALA, Section 4 and Appendix A: limits, contraction and fixed point of V-trace, and biases of q_s and v_s."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ UNITS = {
     "behaviour_limit": "distance of its fixed point from V of mu",
     "rate_by_c_bar": "contraction rate with half of c_bar minus that with c_bar",
 }
-"""Unit of each answer."""
+"""Unit of each answer, by name."""
 
 
 def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
-    """The answers on one problem: the largest over the truncation levels, of what is to be above 0 the smallest."""
+    """Computes the answers on one problem, the largest over truncation levels; the smallest if expected above 0."""
     weights = [Weights(rho or None, c or None) for rho, c in config.clips]
     found = [_find(config, problem, of_one, rng) for of_one in weights]
     n_step, to_lambda = on_policy_differences(problem, config.num_steps, rng)
@@ -40,7 +40,7 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
 
 
 run = OnProblems(find_on_problem, UNITS, {"contraction": "largest"}, means=("biased_v", "rate_by_c_bar"))
-"""Answers the statements; nothing is simulated."""
+"""Checks the statements on random problems; no trajectories are sampled."""
 
 
 def _find(
@@ -61,9 +61,9 @@ def _find(
 
 
 def on_policy_differences(problem: Problem, num_steps: int, rng: np.random.Generator) -> tuple[float, float]:
-    """Largest distance of v_s from the n-step return and from the lambda-return, on every path of pi (Eq. 2, Remark 2).
+    """Largest differences of v_s from the n-step and the lambda-return over all paths of pi (Eq. 2, Remark 2).
 
-    V is random, and so is lambda. The lambda-return of n steps has what is left of its weight on the n-step return:
+    V and lambda are random. The lambda-return of n steps puts its remaining weight on the n-step return:
 
         G^lambda = (1 - lambda) sum_{k=1}^{n-1} lambda^{k-1} G^(k) + lambda^{n-1} G^(n)
         G^(k)    = sum_{t=0}^{k-1} gamma^t r_t + gamma^k V(x_k)
@@ -94,14 +94,15 @@ def on_policy_differences(problem: Problem, num_steps: int, rng: np.random.Gener
 def distance_from_behaviour(problem: Problem) -> float:
     """Distance of the fixed point from V^mu for rho_bar at the smallest ratio, where pi_rho_bar is mu (Section 4.1).
 
-    From there down to 0 nothing changes but the rate, which makes rounding large: the operator is `vtrace.closed_form`.
+    A smaller rho_bar changes only the contraction rate. As a rate near 1 amplifies rounding, the operator is
+    `vtrace.closed_form`.
     """
     smallest = float((problem.pi / problem.mu).min())
     return vtrace.value_distance(vtrace.closed_form(problem, Weights(smallest, smallest)), problem, problem.mu)
 
 
 def cost_of_half_c_bar(problem: Problem, weights: Weights) -> float:
-    """Theorem 1's modulus with half of c_bar, or 1 where nothing is truncated, minus that with c_bar (Remark 3)."""
+    """Theorem 1's modulus with half of c_bar, or 1 if c is not truncated, minus that with c_bar (Remark 3)."""
     half = 1.0 if weights.clip_c is None else 0.5 * weights.clip_c
     return vtrace.eta(problem, weights._replace(clip_c=half)) - vtrace.eta(problem, weights)
 
@@ -109,8 +110,8 @@ def cost_of_half_c_bar(problem: Problem, weights: Weights) -> float:
 def biases(problem: Problem, weights: Weights, num_steps: int) -> tuple[float, float]:
     """Largest |E_mu[q_s | x_s, a_s] - Q(x_s, a_s)| and |E_mu[v_s | x_s, a_s] - Q(x_s, a_s)| (Appendix A.3).
 
-    V is V^{pi_rho_bar} and Q of that policy. q_s = r_s + gamma v_{s+1} is read from `v_targets.vtrace`'s advantages
-    pg_rho (q_s - V(x_s)), with pg_rho clipped at the smallest ratio of all, so that it is the same everywhere.
+    V and Q are those of pi_rho_bar. q_s = r_s + gamma v_{s+1} is recovered from the advantages of `v_targets.vtrace`,
+    pg_rho (q_s - V(x_s)), with pg_rho clipped at the smallest of all ratios, so that it is constant.
     """
     mdp, pi, mu = problem
     policy = vtrace.evaluated_policy(problem, weights)
