@@ -73,8 +73,8 @@ class ContinuousAgent(AveragingAgent):
             check_choice(f"loss.{name}", getattr(loss_settings, name), choices)
         if bool(network.advantage_weights) != (method == "acer"):
             raise ValueError(
-                f"loss.method={method} and a network with {len(network.advantage_weights)} arrays of A: of acer alone "
-                "network.advantage_units are read, one layer or more."
+                f"loss.method={method} and a network with {len(network.advantage_weights)} arrays of A: acer alone "
+                "reads network.advantage_units, and needs one layer or more."
             )
         self._method = method
         self._network = network
