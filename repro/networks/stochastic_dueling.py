@@ -38,10 +38,10 @@ def advantages(weights: Sequence[tf.Tensor], state: tf.Tensor, actions: tf.Tenso
     shapes.assert_rank_at_least("advantages", 3, actions=actions)
     shapes.assert_same_shape("advantages", **{"state[:, 0]": state[:, 0], "actions[:, 0, 0]": actions[:, 0, 0]})
     state_size, action_size, count = state.shape[1], actions.shape[2], actions.shape[1]
-    of_state = state @ first[:state_size] + bias  # [N, H]
-    of_action = tf.reshape(actions, [-1, action_size]) @ first[state_size:]  # [N K, H]
-    of_action = tf.reshape(of_action, [-1, count, first.shape[1]])  # [N, K, H]
-    hidden = tf.nn.softsign(of_state[:, tf.newaxis] + of_action)  # [N, K, H]
+    state_part = state @ first[:state_size] + bias  # [N, H]
+    action_part = tf.reshape(actions, [-1, action_size]) @ first[state_size:]  # [N K, H]
+    action_part = tf.reshape(action_part, [-1, count, first.shape[1]])  # [N, K, H]
+    hidden = tf.nn.softsign(state_part[:, tf.newaxis] + action_part)  # [N, K, H]
     outputs = mlp.apply_mlp(rest, tf.reshape(hidden, [-1, first.shape[1]]))  # [N K, 1]
     return tf.reshape(outputs, [-1, count])
 

@@ -340,7 +340,7 @@ class SequenceExperiment(ActorExperiment):
         evaluator: Evaluator | None,
         keeper: ReplayKeeper | None,
     ) -> tuple[ActorPool, WeightsPublisher]:
-        """Returns a pool of actors in processes of their own, and their weights."""
+        """Returns a pool of actors in processes of their own, and their weights; one unroll per actor may wait."""
         weights = RemoteWeights(agent.collect_policy.variables())
         actors = ActorProcesses(launcher, self.num_actors, watched)
         envs, per_step = self.envs_per_actor, frames_per_step(self.config)

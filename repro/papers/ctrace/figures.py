@@ -121,12 +121,12 @@ def plot_learning(panels: Sequence[Mapping[str, Any]], repetitions: int) -> Figu
 def _plot_panel(axes: Axes, data: np.ndarray, x: int, y: int, size: int) -> None:
     third = np.argsort(np.argsort(data[:, size], kind="stable"), kind="stable") * len(SIZES) // len(data)
     for family in np.unique(data[:, 0]).astype(int):
-        of_family = data[:, 0] == family
+        in_family = data[:, 0] == family
         parameter = data[:, 1] if family >= 2 else -data[:, 1]  # dark where large
-        largest = parameter[of_family].max()
-        shade = (largest - parameter) / max(np.ptp(parameter[of_family]), 1.0)
+        largest = parameter[in_family].max()
+        shade = (largest - parameter) / max(np.ptp(parameter[in_family]), 1.0)
         for i, diameter in enumerate(SIZES):
-            rows = of_family & (third == i)
+            rows = in_family & (third == i)
             if not rows.any():
                 continue
             colours = matplotlib.colormaps[COLOURS[family]](0.05 + 0.65 * shade[rows])

@@ -72,8 +72,8 @@ def update_errors(problem: Problem, method: Method, q: np.ndarray) -> UpdateErro
     every = paths.all_paths(mdp, mu, NUM_STEPS)
     first = every.trajectories.states[0] * mdp.num_actions + every.trajectories.actions[0]
     targets = sampled_targets(mdp, every.trajectories, pi, mu, [method], q)[0]
-    of_pairs = [np.flatnonzero((first == pair) & (every.probability > 0)) for pair in range(mu.size)]
-    picks = np.stack(np.meshgrid(*of_pairs, indexing="ij"), axis=-1).reshape(-1, mu.size)
+    path_indices = [np.flatnonzero((first == pair) & (every.probability > 0)) for pair in range(mu.size)]
+    picks = np.stack(np.meshgrid(*path_indices, indexing="ij"), axis=-1).reshape(-1, mu.size)
     tables, chances = targets[picks], every.probability[picks].prod(axis=1)  # [K, SA] and [K]
     op = operators.operator(mdp, pi, mu, method, horizon=NUM_STEPS)
     values, fixed = mdps.action_values(mdp, pi), operators.fixed_point(op, mdp)

@@ -92,7 +92,7 @@ class ImpalaAgent(UnrollAgent):
     ) -> tf_agent.LossInfo:
         losses = self._per_step_loss(experience)
         live = time_major(experience.step_type)[:-1] != StepType.LAST  # [T, B]
-        described = {name: losses.extras[of_steps] for name, of_steps in DESCRIBED.items()}
+        described = {name: losses.extras[key] for name, key in DESCRIBED.items()}
         replicas = float(tf.distribute.get_strategy().num_replicas_in_sync)  # scalars are averaged over them
         extra = {
             "policy_gradient_loss": replicas * tf.reduce_sum(losses.policy_gradient),

@@ -102,9 +102,9 @@ def read_settings(config: ml_collections.ConfigDict) -> PopulationSettings:
         ValueError: a field is missing, unknown or has an impossible value; the message names it.
     """
     given, needed = set(config.population), set(PopulationSettings._fields)
-    if odd := sorted(given ^ needed):
-        lacks = [f"population.{name} is {'missing' if name in needed else 'no field'}" for name in odd]
-        raise ValueError(f"{', '.join(lacks)}: the section has {', '.join(PopulationSettings._fields)}.")
+    if wrong_fields := sorted(given ^ needed):
+        problems = [f"population.{name} is {'missing' if name in needed else 'no field'}" for name in wrong_fields]
+        raise ValueError(f"{', '.join(problems)}: the section has {', '.join(PopulationSettings._fields)}.")
     settings = PopulationSettings(**config.population)
     if settings.evolves and settings.size < 2:
         raise ValueError(f"population.size={settings.size}: evolution needs two members or more.")

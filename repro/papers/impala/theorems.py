@@ -28,14 +28,14 @@ UNITS = {
 def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
     """Computes the answers on one problem, the largest over truncation levels; the smallest if expected above 0."""
     weights = [Weights(rho or None, c or None) for rho, c in config.clips]
-    found = [_find(config, problem, of_one, rng) for of_one in weights]
+    found = [_find(config, problem, levels, rng) for levels in weights]
     n_step, to_lambda = on_policy_differences(problem, config.num_steps, rng)
     return {name: max(result[name] for result in found) for name in found[0]} | {
         "biased_v": min(result["biased_v"] for result in found),
         "on_policy": n_step,
         "td_lambda": to_lambda,
         "behaviour_limit": distance_from_behaviour(problem),
-        "rate_by_c_bar": min(cost_of_half_c_bar(problem, of_one) for of_one in weights),
+        "rate_by_c_bar": min(cost_of_half_c_bar(problem, levels) for levels in weights),
     }
 
 
@@ -50,13 +50,13 @@ def _find(
     op = paths.endless(expected, problem.mdp.num_states)
     exact = operators.contraction_rate(op)
     rate = max(exact, paths.sampled_rate(expected, op, config.pairs, rng))
-    of_q, of_v = biases(problem, weights, config.num_steps)
+    q_bias, v_bias = biases(problem, weights, config.num_steps)
     return {
         "contraction": rate / vtrace.contraction_bound(problem, weights),
         "eta": abs(exact - vtrace.eta(problem, weights)),
         "fixed_point": vtrace.value_distance(op, problem, vtrace.evaluated_policy(problem, weights)),
-        "unbiased_q": of_q,
-        "biased_v": of_v,
+        "unbiased_q": q_bias,
+        "biased_v": v_bias,
     }
 
 
@@ -130,5 +130,5 @@ def biases(problem: Problem, weights: Weights, num_steps: int) -> tuple[float, f
     )
     advantages = every.expectation(output.pg_advantages[0].numpy(), mdp) / ratios.min()
     estimates = (values[:, None] + advantages, every.expectation(output.targets[0].numpy(), mdp))
-    of_q, of_v = (float(np.abs(x - mdps.action_values(mdp, policy)).max()) for x in estimates)
-    return of_q, of_v
+    q_bias, v_bias = (float(np.abs(x - mdps.action_values(mdp, policy)).max()) for x in estimates)
+    return q_bias, v_bias

@@ -81,9 +81,9 @@ def find_by_rho_bar(problem: Problem, rho_bars: Sequence[float], num_steps: int)
     """
     weights = [Weights(rho_bar, 1.0) for rho_bar in rho_bars]
     values = mdps.state_values(problem.mdp, problem.pi)
-    evaluated = [mdps.state_values(problem.mdp, vtrace.evaluated_policy(problem, of_one)) for of_one in weights]
+    evaluated = [mdps.state_values(problem.mdp, vtrace.evaluated_policy(problem, levels)) for levels in weights]
     bias = np.abs(np.array(evaluated) - values).max(1)
-    variance = np.log10([vtrace.target_variance(problem, of_one, values, num_steps) for of_one in weights])
+    variance = np.log10([vtrace.target_variance(problem, levels, values, num_steps) for levels in weights])
     return {
         "bias_by_rho_bar": float(bias[0] - bias[-1]),
         "bias_falls": float((np.diff(bias) < ROUNDING).all()),
@@ -98,12 +98,12 @@ def find_by_horizon(problem: Problem, horizons: Sequence[int]) -> dict[str, floa
     V is that of the target policy.
     """
     values, weights = mdps.state_values(problem.mdp, problem.pi), Weights(None, 1.0)
-    of_targets = np.log10([vtrace.chain_target_variance(problem, weights, values, n) for n in horizons])
+    target_orders = np.log10([vtrace.chain_target_variance(problem, weights, values, n) for n in horizons])
     free, truncated = (
         np.log10([vtrace.product_variance(problem, clip_c, n) for n in horizons]) for clip_c in (None, 1.0)
     )
     return {
-        "variance_by_horizon": more_by_doubling(of_targets),
+        "variance_by_horizon": more_by_doubling(target_orders),
         "product_by_horizon": more_by_doubling(free),
         "truncated_product_by_horizon": more_by_doubling(truncated),
         "reduction_by_horizon": float(free[-1] - truncated[-1] - (free[0] - truncated[0])),

@@ -88,8 +88,8 @@ class LowerTriangular:
 
     def trace(self, variance: tf.Tensor) -> tf.Tensor:
         """Tr[L L' Sigma], [B], given the diagonal [B, A] of Sigma: sum_ij L_ij^2 Sigma_ii."""
-        of_diagonal = tf.reduce_sum(tf.square(self._diagonal) * variance, axis=-1)
-        return of_diagonal + tf.reduce_sum(tf.square(self._below) * (variance @ self._by_row), axis=-1)
+        diagonal_part = tf.reduce_sum(tf.square(self._diagonal) * variance, axis=-1)
+        return diagonal_part + tf.reduce_sum(tf.square(self._below) * (variance @ self._by_row), axis=-1)
 
 
 def _quadratic(coefficients: tf.Tensor, u: tf.Tensor, variance: tf.Tensor) -> tf.Tensor:
