@@ -57,10 +57,10 @@ class ActorCritic(SequenceNetwork):
         self._core = None if core_units is None else ResettingLSTM(core_units, next(seeds))
 
     def check_entries(self, observation: Any) -> None:
-        """Checks that observations are dicts of the entries read with a core, and no dicts without one.
+        """Checks that an observation is a dict with exactly the entries read, or without a core no dict.
 
         Raises:
-            ValueError: they are not.
+            ValueError: it is not.
         """
         entries = set(observation) if isinstance(observation, Mapping) else set()
         if bool(entries) != (self._core is not None) or (entries and not self._read <= entries):

@@ -1,4 +1,4 @@
-"""From losses to the optimiser: the mean over replicas, the sum of their gradients, and clipping."""
+"""Means of losses over replicas, the sum of their gradients, and clipping."""
 
 from __future__ import annotations
 

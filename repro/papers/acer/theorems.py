@@ -89,9 +89,9 @@ def opc_rate(problem: Problem) -> float:
 
 
 def close_behaviour(problem: Problem, closeness: float) -> np.ndarray:
-    """Returns the mixture of pi and mu, [S, A], whose L1 distance from pi is at most `closeness` (1 - gamma) / gamma.
+    """Returns the mixture of pi and mu, [S, A], at most `closeness` (1 - gamma) / gamma from pi in every state.
 
-    Harutyunyan et al. (2016) prove a contraction for distances below (1 - gamma) / gamma.
+    The distance is that of L1. Harutyunyan et al. (2016) prove a contraction for distances below (1 - gamma) / gamma.
     """
     mdp, pi, mu = problem
     bound = closeness * (1 - mdp.discount) / mdp.discount

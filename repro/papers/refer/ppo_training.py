@@ -81,7 +81,7 @@ class PpoTrainer(ControlTrainer):
         return self.frames * self._settings.epochs // self._settings.batch_size
 
     def _begin(self) -> None:
-        """Plays N_start steps before the first rollout, whose statistics standardise all later states (Appendix B)."""
+        """Plays N_start steps before the first rollout; their statistics standardise all later states (Appendix B)."""
         if self.updates:
             return
         states = self._play(self._settings.start_steps, self._check_interrupted).state

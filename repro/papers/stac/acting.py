@@ -14,8 +14,8 @@ from repro.papers.stac.action_distribution import ActionDistribution
 class HeadPolicy(NetworkPolicy):
     """Acts with the acting head of a `MultiHeadActorCritic`, or with a random one of several (Section 9.3).
 
-    A head is sampled uniformly in each step and environment (assumed: not specified how long a head acts). `info`
-    describes the distribution of that head, so that importance weights are those of the policy that acted.
+    If several heads act, one is sampled uniformly in each step of each environment (assumed: not specified how long a
+    head acts). `info` describes that head's distribution: importance weights are those of the policy that acted.
 
     Args:
         time_step_spec, action_spec, network: as for `NetworkPolicy`.
