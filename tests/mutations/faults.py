@@ -73,7 +73,7 @@ VARIANTS = [
     Variant(
         "faults: gradient steps beside an environment that failed are made twice",
         REFER,
-        "self.updates += 1  # what is saved has its gradient steps",
+        "self.updates += 1  # the saved state includes its gradient steps",
         "pass",
         f"{TEST_REFER}::test_a_run_whose_environment_always_fails_is_saved_without_it_and_goes_on",
     ),

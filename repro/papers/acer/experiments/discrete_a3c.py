@@ -1,4 +1,4 @@
-"""A3C in environments with discrete actions, the replay ratio 0 of ACER's Figure 1 (Section 4)."""
+"""A3C in environments with discrete actions: the curves of replay ratio 0 in ACER's Figure 1 (Section 4)."""
 
 from __future__ import annotations
 

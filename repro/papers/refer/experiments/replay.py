@@ -33,13 +33,13 @@ METHODS = ("vracer", "recurrent_vracer", "ddpg", "naf")
 
 
 class ReplayExperiment(ControlExperiment[FusedAgent]):
-    """An agent that learns from a memory of episodes."""
+    """V-RACER, DDPG or NAF, which learn from a memory of episodes."""
 
     def make_agent(self, environment: VectorEnvironment, rng: np.random.Generator) -> FusedAgent:
         """Returns the agent with newly initialised weights.
 
         Raises:
-            ValueError: a method, a rule or another choice of the configuration that there is not.
+            ValueError: the configuration has an unknown method, rule or other choice, or an impossible number.
         """
         config, method = self.config, self.config.learner.method
         check_choice("learner.method", method, METHODS)
@@ -89,7 +89,7 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
         )
 
     def _naf_settings(self) -> NafSettings:
-        """Settings of NAF, which DDPG has too."""
+        """Returns the settings of NAF, which are also those that DDPG shares with it."""
         network, learner = self.config.network, self.config.learner
         return NafSettings(
             units=tuple(network.units),
@@ -139,11 +139,11 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
         )
 
     def _make_memory(self, environment: VectorEnvironment) -> ReferMemory:
-        """Returns the memory of a task's episodes.
+        """Returns the memory for a task's episodes.
 
         Raises:
-            ValueError: it does not hold the first steps or an episode; or when full it would be larger than the memory
-                that is available.
+            ValueError: it cannot hold the first `start_steps` steps or the longest episode, or does not fit into the
+                machine's memory when full.
         """
         memory, max_steps = self.config.memory, environment.max_steps
         sizes = memory.capacity, environment.state_size, environment.num_actions
