@@ -14,7 +14,7 @@ import numba
 import numpy as np
 
 from repro.tabular.mdps import FiniteMDP, mix
-from repro.tabular.operators import IMPORTANCE, TRACES, Method, ratio, trace_coefficients
+from repro.tabular.operators import IMPORTANCE, TRACES, Method, n_step_length, ratio, trace_coefficients
 from repro.tabular.simulation import cumulative, sample
 
 
@@ -105,7 +105,7 @@ def learn(
             turn, so that the updates compound; `mean`, once, towards the mean target of its visits.
 
     Raises:
-        ValueError: the kind of visits is unknown.
+        ValueError: the kind of visits or the rule is unknown, or an n-step rule has an n below 1.
     """
     if visits not in VISITS:
         raise ValueError(f"Unknown visits {visits!r}: choose one of {', '.join(VISITS)}.")
@@ -115,8 +115,9 @@ def learn(
         c = np.broadcast_to(trace_coefficients(pi, mu, method), q.shape)
         targets = _trace_targets(q, v, np.ascontiguousarray(c), *known, *steps)
     else:
+        n = n_step_length(method)
         ratios = ratio(pi, mu) if method.rule == IMPORTANCE else np.ones_like(q)
-        targets = _n_step_targets(v, ratios, *known, *steps, method.n)
+        targets = _n_step_targets(v, ratios, *known, *steps, n)
     move = _move if visits == "compound" else _move_by_mean
     move(q, targets, steps.states, steps.actions, learning_rate)
 

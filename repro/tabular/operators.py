@@ -79,7 +79,7 @@ def operator(mdp: FiniteMDP, pi: np.ndarray, mu: np.ndarray, method: Method, hor
     """
     if method.rule in TRACES:
         return _trace_operator(mdp, mix(pi, mu, method.alpha), weighted_trace(pi, mu, method), horizon)
-    n = _steps(method)
+    n = n_step_length(method)
     if horizon is not None:
         n = min(n, horizon)
     followed = step_matrix(mdp, mu if method.rule == UNCORRECTED else pi)
@@ -166,7 +166,7 @@ def _n_step_moments(
     weights = np.ones_like(mu) if method.rule == UNCORRECTED else ratio(pi, mu)
     v = np.einsum("xa,xa->x", pi, q)
     later, later_square = v, v**2  # moments of the return after the first step, by the state that it leads to
-    for steps in range(1, _steps(method) + 1):
+    for steps in range(1, n_step_length(method) + 1):
         mean = mdp.rewards + mdp.discount * mdp.continuing @ later
         square = mdp.rewards * (2 * mean - mdp.rewards) + mdp.discount**2 * mdp.continuing @ later_square
         if steps < method.n:
@@ -265,7 +265,12 @@ def _trace_operator(mdp: FiniteMDP, target: np.ndarray, keep: np.ndarray, horizo
     return Operator(matrix, total @ mdp.rewards.ravel())
 
 
-def _steps(method: Method) -> int:
+def n_step_length(method: Method) -> int:
+    """Returns the n of an n-step return.
+
+    Raises:
+        ValueError: the rule is unknown, or n is below 1.
+    """
     if method.rule not in (UNCORRECTED, IMPORTANCE):
         known = ", ".join([UNCORRECTED, IMPORTANCE, *TRACES])
         raise ValueError(f"Unknown rule {method.rule!r}: choose one of {known}.")

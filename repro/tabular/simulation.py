@@ -9,7 +9,16 @@ import numba
 import numpy as np
 
 from repro.tabular.mdps import FiniteMDP, mix
-from repro.tabular.operators import IMPORTANCE, TRACES, UNCORRECTED, Method, operator, ratio, trace_coefficients
+from repro.tabular.operators import (
+    IMPORTANCE,
+    TRACES,
+    UNCORRECTED,
+    Method,
+    n_step_length,
+    operator,
+    ratio,
+    trace_coefficients,
+)
 
 
 class Trajectories(NamedTuple):
@@ -94,6 +103,9 @@ def sampled_targets(
         mu: behaviour policy, [S, A].
         methods: M methods.
         q: current estimate, [S, A]; values of terminal states are replaced by 0.
+
+    Raises:
+        ValueError: a rule is unknown, or an n-step rule has an n below 1.
     """
     states, actions = trajectories
     length = len(actions)
@@ -115,11 +127,12 @@ def sampled_targets(
             products = _products(trace_coefficients(pi, mu, method), pairs)
             targets[i] = q.ravel()[pairs[0]] + np.einsum("tn,tn->n", products, surprises + v)
             continue
+        n = min(n_step_length(method), length)
         if method.rule not in returns:
             weights = {UNCORRECTED: np.ones_like(pi), IMPORTANCE: ratios}[method.rule]
             products = _products(weights, pairs)
             returns[method.rule] = np.cumsum(products * rewards, axis=0) + products * bootstraps(pi)  # row n - 1
-        targets[i] = returns[method.rule][min(method.n, length) - 1]
+        targets[i] = returns[method.rule][n - 1]
     return targets
 
 
