@@ -238,7 +238,7 @@ VARIANTS = [
         "placement: actors compute on the host",
         ROLLOUT,
         """        step = policy.action(time_step, policy_state, seed)
-        with tf.device("/cpu:0"):  # from a GPU all at once
+        with tf.device("/cpu:0"):  # a single copy from a GPU
 """,
         """        with tf.device("/cpu:0"):
             step = policy.action(time_step, policy_state, seed)
