@@ -359,7 +359,7 @@ VARIANTS = [
     Variant(
         "faults: what replaces an environment that hangs has no time",
         STEP_WATCH,
-        "            self.changes += 2  # what comes in its place has as long\n",
+        "            self.changes += 2  # the step in its place has as long\n",
         "",
         f"{TEST_STEP_WATCH}::test_a_step_that_hangs_is_ended_and_what_comes_in_its_place_has_as_long",
     ),
