@@ -173,7 +173,7 @@ VARIANTS = [
     Variant(
         "cluster: an actor that has ended keeps its core",
         RAY,
-        "self.kill()  # it would keep its core",
+        "self.kill()  # else it would keep its core",
         "pass",
         f"{TEST_RAY}::test_a_role_leaves_its_core_however_it_ended_and_a_lost_cluster_is_a_reason",
     ),
@@ -694,8 +694,8 @@ VARIANTS = [
     Variant(
         "runs: what came back is lost with a machine that cannot remove the folder",
         JOB,
-        "contextlib.suppress(LostError):  # what came back",
-        "contextlib.nullcontext():  # what came back",
+        "contextlib.suppress(LostError):",
+        "contextlib.nullcontext():",
         f"{TEST_JOB}::test_how_a_run_ended_counts_where_its_machine_is_lost_afterwards",
     ),
     Variant(
