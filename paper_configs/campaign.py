@@ -699,7 +699,7 @@ STAGES = {
             ("seekavoid_arena_01", "rooms_keys_doors_puzzle"),
             "desk",
             2,
-            0.2,  # estimated: minutes of two cores
+            0.2,  # estimated: minutes on two cores
             cores=2,
         ),
         Block(
