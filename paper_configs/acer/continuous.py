@@ -38,7 +38,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.recorded = ("seconds", "kl")  # log columns that a record keeps
 
     config.env = ml_collections.ConfigDict()
-    config.env.name = "acer_tasks"  # the package of environments; docs/acer_tasks.md
+    config.env.name = "acer_tasks"  # environment suite; docs/acer_tasks.md
     config.env.task = "cartpole"  # cartpole, reacher3, cheetah, fish, walker or humanoid
     config.env.max_steps = 500  # longest episode in steps; Appendix E.1
     # action whose control cost is charged: executed, or chosen (before the clip to the actuators' range); assumed: a

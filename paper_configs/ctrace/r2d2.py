@@ -41,7 +41,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.env.width = 84  # pixels; Mnih et al. (2015)
     config.env.stack = 4  # last frames in an observation; R2D2
     config.env.noop_max = 30  # no-ops at game start; R2D2, Table 4; assumed: 1 to this many, one frame each
-    config.env.life_loss_ends = False  # False = an episode ends with the game alone; R2D2
+    config.env.life_loss_ends = False  # False = an episode ends only with the game; R2D2
     config.env.reward_clip = 0.0  # 0 = rewards are not clipped; values are rescaled instead; R2D2
     config.env.fire_on_reset = False  # whether FIRE is pressed at a game's start; assumed: neither paper mentions it
     config.env.sticky_probability = 0.0  # probability of repeating the last action; assumed: neither paper mentions it

@@ -16,7 +16,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config = dmlab_table2.get_config(scale)
     config.experiment = "dmlab_table1_throughput"
     config.sweep.sampled = False  # nothing is learned here
-    config.runtime.num_actors = 48 if scale == "paper" else 8  # IMPALA's; Table 1
+    config.runtime.num_actors = 48 if scale == "paper" else 8  # actor threads of IMPALA; Table 1
     config.runtime.envs_per_actor = 1  # one environment per actor; Section 3
     config.runtime.dynamic_batching = False  # one policy call for all waiting actors; set by each variant; Table 1
     config.variants = ml_collections.ConfigDict(schedules(config.runtime.num_actors))

@@ -51,7 +51,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.env.frame_skip = 4  # frames for which an action is repeated; Table C.3
     config.env.height = 72  # pixels; Table C.3
     config.env.width = 96  # pixels; Table C.3
-    config.env.reward_clip = "unit"  # rewards of single levels are clipped to [-1, 1] for learning; Table C.3
+    config.env.reward_clip = "unit"  # unit ([-1, 1], single levels), optimistic, optimistic_released or none; Table C.3
     config.env.instruction_length = 0  # most words, 0 = no language channel; assumed: these levels give no instructions
     config.env.instruction_vocabulary = 1000  # hash values of words; assumed: as in the authors' released code
     config.env.last_action_and_reward = True  # True = inputs of the LSTM; Figure 4
@@ -80,7 +80,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.loss.half_baseline = True  # factor 1/2 in the baseline loss, for the gradient of Section 4.2
 
     config.sweep = ml_collections.ConfigDict()  # hyper-parameters that the seed samples, besides seeding the run
-    config.sweep.sampled = True  # True = in place of the fields with these names in `loss` and `learner`; Table C.1
+    config.sweep.sampled = True  # True = sampled values replace the other fields with these names; Table C.1
     config.sweep.entropy_cost = (5e-5, 1e-2)  # range, sampled log-uniformly; Table C.1
     config.sweep.learning_rate = (5e-6, 5e-3)  # range, sampled log-uniformly; Table C.1
     config.sweep.rmsprop_epsilon = (1e-1, 1e-3, 1e-5, 1e-7)  # values, one of them is sampled; Table C.1

@@ -30,6 +30,6 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.env.frame_skip = 4  # frames for which an action is repeated
     config.env.height = 72  # pixels, resized from the engine's 120
     config.env.width = 96  # pixels, resized from the engine's 160
-    config.env.reward_clip = "unit"  # rewards are clipped to [-1, 1] for learning
+    config.env.reward_clip = "unit"  # unit ([-1, 1]), optimistic, optimistic_released or none
     config.env.last_action_and_reward = True  # True = inputs of the LSTM
     return config
