@@ -85,9 +85,9 @@ STAGES = {
     "Random players": (  # the baseline of all scores
         Block("57 games", "impala", "atari_shallow", ("random",), GAMES_57, "paper", 1, 0.03),
         Block("ten games with all actions", "impala", "atari_57", ("random",), ("atari_57",), "desk", 1, 0.03),
-        Block("control", "stac", "dm_control_features", ("random",), CONTROL_10, "desk", 1, 0.01),
-        Block("control of a humanoid", "stac", "dm_control_features", ("random",), HUMANOID, "paper", 1, 0.05),
-        Block("the challenge", "stac", "rwrl", ("random",), (*CHALLENGES, QUADRUPED), "desk", 1, 0.01),
+        Block("DM Control", "stac", "dm_control_features", ("random",), CONTROL_10, "desk", 1, 0.01),
+        Block("DM Control, the humanoid", "stac", "dm_control_features", ("random",), HUMANOID, "paper", 1, 0.05),
+        Block("the Real-World RL challenge", "stac", "rwrl", ("random",), (*CHALLENGES, QUADRUPED), "desk", 1, 0.01),
         Block("levels of Table 2", "impala", "dmlab_table2", ("random",), LEVELS_5, "paper", 1, 0.05),
         Block("DMLab-30", "impala", "dmlab_30_experts", ("random",), tuple(DMLAB30), "desk", 1, 0.05),
     ),
@@ -126,7 +126,14 @@ STAGES = {
             "C-trace beside n-step returns in R2D2", "ctrace", "r2d2", ("n_step_5", "ctrace"), GAMES_3, "desk", 4, 0.6
         ),
         Block(
-            "self-tuning in control", "stac", "dm_control_features", ("impala", "stac"), CONTROL_10[:3], "desk", 4, 0.25
+            "self-tuning in DM Control",
+            "stac",
+            "dm_control_features",
+            ("impala", "stac"),
+            CONTROL_10[:3],
+            "desk",
+            4,
+            0.25,
         ),
         Block(
             "ACER's replay beside on-policy learning",
@@ -588,7 +595,7 @@ STAGES = {
             0.5,  # estimated: twelve joints
         ),
         Block(
-            "Figure 4, what a lower gamma or g_v costs",
+            "Figure 4, the cost of a lower gamma or g_v",
             "stac",
             "figure_4_robustness",
             tuple(f"{agent}_{value}" for agent in ("impala", "stacx") for value in CHANGED),
