@@ -338,7 +338,7 @@ def test_an_impossible_value_is_one_sentence_and_exit_code_2(tmp_path, arguments
     ("config", "field", "lacking"),
     [
         ("impala", "learner.unroll_length", r"Unable to allocate .*"),
-        ("impala", "runtime.queue_capacity", r"unrolls of [\d.e+]+ GB, and [\d.]+ GB are available"),
+        ("impala", "runtime.queue_capacity", r"unrolls take [\d.e+]+ GB, and [\d.]+ GB are available"),
         ("impala", "network.units", r"OOM when allocating tensor with shape ?\[\d+,\d+\]"),
         ("refer", "learner.batch_size", r"Unable to allocate .*"),
     ],

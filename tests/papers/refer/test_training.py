@@ -198,7 +198,7 @@ def test_an_environment_that_fails_is_replaced_and_its_episode_is_lost(
     assert len(begun) == len(stored) + 1
     assert all(len(states) == 51 for states in stored)  # none is a piece of one episode with a piece of another
     assert not any((states == seen[-1][0]).all(axis=1).any() for states in stored)
-    line = "The environment was restarted (restart 1 of this process): OSError: the simulator is gone; see "
+    line = "The environment was restarted (restart 1 by this process): OSError: the simulator is gone; see "
     assert capsys.readouterr().out.count(line) == 1
     assert "OSError" in (tmp_path / "actors/actor_0.txt").read_text()
 
@@ -224,7 +224,7 @@ def test_an_environment_that_hangs_is_replaced(tmp_path, monkeypatch, capsys, ha
     updates = list(training)
     training.close()
     assert updates[-1].actor_restarts == 1
-    line = "The environment was restarted (restart 1 of this process): StepHungError: no step for 0.5 seconds; see "
+    line = "The environment was restarted (restart 1 by this process): StepHungError: no step for 0.5 seconds; see "
     assert capsys.readouterr().out.count(line) == 1
 
 
