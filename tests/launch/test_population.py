@@ -238,7 +238,7 @@ def test_a_copy_that_is_broken_is_made_again_and_a_whole_one_is_not(tmp_path):
     shutil.rmtree(tmp_path / "member")
     copy_checkpoint(tmp_path / "member", copy)
     assert [path.name for path in copy.parent.iterdir()] == ["copy"]
-    with pytest.raises(RunDirectoryError, match="member has no whole checkpoint"):
+    with pytest.raises(RunDirectoryError, match="member has no intact checkpoint"):
         copy_checkpoint(tmp_path / "member", tmp_path / "other")
 
 

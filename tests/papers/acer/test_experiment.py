@@ -308,7 +308,7 @@ def test_a_batch_that_replicas_cannot_share_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(devices, "make_strategy", lambda: strategy)
     config = _small_continuous("acer")
     config.learner.batch_size = 1
-    with pytest.raises(ValueError, match=r"learner\.batch_size=1 cannot be shared by 2 GPUs"):
+    with pytest.raises(ValueError, match=r"learner\.batch_size=1 must be a multiple of the number of GPUs, 2: "):
         find_experiment(config).build_trainer(3, Folder(tmp_path), print)
 
 

@@ -54,7 +54,7 @@ def test_a_replay_that_the_system_does_not_grant_is_refused(tmp_path, monkeypatc
 def test_a_batch_that_replicas_cannot_share_is_refused(tmp_path, monkeypatch):
     strategy = SimpleNamespace(scope=contextlib.nullcontext, num_replicas_in_sync=3)
     monkeypatch.setattr(devices, "make_strategy", lambda: strategy)
-    with pytest.raises(ValueError, match=r"learner\.batch_size=8 cannot be shared by 3 GPUs"):
+    with pytest.raises(ValueError, match=r"learner\.batch_size=8 must be a multiple of the number of GPUs, 3: "):
         build(tmp_path, "retrace")
 
 
