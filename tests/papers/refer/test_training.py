@@ -360,7 +360,9 @@ def test_an_unknown_schedule_is_one_sentence(tmp_path):
 def test_memory_without_a_layer_is_one_sentence(tmp_path):
     config = small_config(agent="lstm_refer")
     config.network.lstm_units = ()
-    with pytest.raises(ValueError, match=r"^network\.lstm_units=\(\): choose the units of one layer or more\.$"):
+    with pytest.raises(
+        ValueError, match=r"^network\.lstm_units=\(\): choose the number of units of one layer or more\.$"
+    ):
         find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
 
 
@@ -653,7 +655,7 @@ def test_a_run_that_diverges_stops_with_its_step(tmp_path, monkeypatch):
     steps = iter(training)
     next(steps)
     training._agent.weights.assign(np.nan * training._agent.weights)
-    with pytest.raises(NonFiniteLossError, match="gradient step 16 left a network that gives NaN"):
+    with pytest.raises(NonFiniteLossError, match="the network outputs NaN after gradient step 16"):
         next(steps)
 
 
