@@ -307,7 +307,7 @@ class ActorProcesses:
             if end:
                 with self._lock:
                     self.restarts += 1
-                    line = f"{self._name(i)} was restarted (restart {self.restarts} of this process): {end}."
+                    line = f"{self._name(i)} was restarted (restart {self.restarts} by this process): {end}."
                 self._lines.append(line)
             began = time.monotonic()
             with self._lock:

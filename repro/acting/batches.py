@@ -44,7 +44,7 @@ class Batch:
         """
         if len(set(self.versions)) > 1:
             raise ValueError(
-                f"A batch of weights {sorted(set(self.versions))} has no on-policy gradient: "
+                f"A batch of several versions of the weights, {sorted(set(self.versions))}, has no on-policy gradient: "
                 "learner.batch_size must divide runtime.envs_per_actor."
             )
         return self.groups[0].acting

@@ -195,7 +195,7 @@ class _EvaluatorProcess(ActorProcesses):
         if self._may_run.is_set() and process is not None and process.may_wait and 0 in self._reported:
             self._may_run.clear()
             self._lines.append(
-                f"{self._name(0)} leaves its core, since there was no update for {STILL_SECONDS:g} seconds."
+                f"{self._name(0)} frees its core until the next update: there was none for {STILL_SECONDS:g} seconds."
             )
             process = self._processes.pop(0)  # its silence and end no longer count
             self._kill(0, process)

@@ -34,7 +34,7 @@ def check_reached(host: str, port: int) -> None:
     try:
         socket.create_connection((host, port), timeout=REACH_SECONDS).close()
     except OSError as error:
-        raise OSError(f"this machine does not reach port {port} of {host} ({error})") from error
+        raise OSError(f"this machine cannot reach port {port} of {host} ({error})") from error
 
 
 def machine_number(address: str) -> int:

@@ -135,8 +135,8 @@ class ReplayKeeper(ActorProcesses):
             if self._saved is not None:
                 _link_files(self._saved, folder)
             totals = self.totals
-            what = "that of the one before" if self._saved is not None else "none of its sequences"
-            self._lines.append(f"The replay is away: this checkpoint has {what}.")
+            what = "the sequences of the last one" if self._saved is not None else "no sequences"
+            self._lines.append(f"The replay is not available: this checkpoint has {what}.")
         self._say()  # the run may end with it
         write_totals(folder, totals)
 
@@ -159,7 +159,8 @@ class ReplayKeeper(ActorProcesses):
             process = self._processes.get(0)
             if process is not None and process.may_wait and 0 not in self._reported:
                 self._lines.append(
-                    f"The replay has not begun for {START_SECONDS:g} seconds: it waits for a machine with its memory."
+                    f"The replay has not started for {START_SECONDS:g} seconds: it waits for a machine with enough "
+                    "memory (runtime.replay_gb)."
                 )
         self.check()
 
@@ -228,7 +229,7 @@ class ReplayKeeper(ActorProcesses):
             pass
         except OSError as error:  # a file of this machine failed, or its server cannot be reached
             store.failure = error
-            self._lines.append(f"The replay's process is of no use: {one_line(error)}.")
+            self._lines.append(f"The replay's process cannot be used: {one_line(error)}.")
         finally:
             self._end(store)
 
@@ -242,15 +243,13 @@ class ReplayKeeper(ActorProcesses):
                 before.serves = False
                 lost = self._count_lost()
                 self._lost += lost
-                self._lines.append(
-                    f"The replay begins again with what the last checkpoint has; {lost} sequences are lost."
-                )
+                self._lines.append(f"The replay starts again from the last checkpoint; {lost} sequences are lost.")
             self._store = store
 
     def _restore(self, store: _Store) -> None:
         saved = self._saved
         if saved is not None and not saved.is_dir():
-            raise FileNotFoundError(f"{saved} is gone")
+            raise FileNotFoundError(f"{saved} no longer exists")
         store.link.send_files(saved)
 
     def _handle(self, store: _Store, message: Message) -> None:

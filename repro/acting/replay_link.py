@@ -92,7 +92,7 @@ class Link:
                     step(self._connection, key.encode())
         except (AssertionError, AuthenticationError, EOFError, OSError) as error:
             self.close()
-            raise LinkEndedError(f"the other side does not show the key ({error})") from error
+            raise LinkEndedError(f"the other side did not prove that it has the run's key ({error})") from error
 
     def send(self, message: Message) -> None:
         """Sends a message without a file.
@@ -144,7 +144,7 @@ class Link:
         """
         path = folder / message.text
         if not path.resolve().is_relative_to(folder.resolve()):
-            raise LinkEndedError(f"the other side sends {message.text}, which is not in its folder")
+            raise LinkEndedError(f"the other side sent {message.text}, which is outside its folder")
         left = message.number
         with writing():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -154,7 +154,7 @@ class Link:
                 with _ending():
                     chunk = self._socket.recv(min(left, CHUNK_BYTES))
                 if not chunk:
-                    raise LinkEndedError("it ended in a file")
+                    raise LinkEndedError("the other side closed it in the middle of a file")
                 with writing():
                     file.write(chunk)
                 left -= len(chunk)
@@ -198,7 +198,7 @@ def _ending() -> Iterator[None]:
     try:
         yield
     except (EOFError, OSError) as error:
-        raise LinkEndedError(str(error) or "it ended") from error
+        raise LinkEndedError(str(error) or "the other side closed it") from error
 
 
 def connect(address: str, key: str) -> Link:

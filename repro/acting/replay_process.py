@@ -49,7 +49,7 @@ def run_replay(make_replay: Callable[[Path], Stored], folder: Path, address: str
     try:
         serve(connect(address, key), make_replay(folder / "working"), folder / "saved")
     except LinkEndedError as error:
-        print(f"The learner is gone: {error}.", file=sys.stderr, flush=True)
+        print(f"The connection to the learner ended: {error}.", file=sys.stderr, flush=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)

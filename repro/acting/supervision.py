@@ -237,7 +237,7 @@ class SupervisedActors:
         place.actor = successor
         place.restarts += 1
         self._lines.append(
-            f"Actor {place.index} was restarted (restart {self.restarts} of this process): {place.fault}."
+            f"Actor {place.index} was restarted (restart {self.restarts} by this process): {place.fault}."
         )
         place.fault = None
 

@@ -110,7 +110,7 @@ def make_groups(make_group: Callable[[], UnrollGroup], count: int) -> list[Unrol
     """
     first, available = make_group(), available_bytes()
     if (needed := count * first.nbytes) > available:
-        raise MemoryError(f"unrolls of {needed / 1e9:.1f} GB, and {available / 1e9:.1f} GB are available")
+        raise MemoryError(f"unrolls take {needed / 1e9:.1f} GB, and {available / 1e9:.1f} GB are available")
     return [first, *(make_group() for _ in range(count - 1))]
 
 

@@ -52,7 +52,9 @@ def write_video(path: Path, pictures: Sequence[np.ndarray], fps: float) -> int:
         if path.stat().st_size < MAX_BYTES:
             return len(shown)
     path.unlink()
-    raise ValueError(f"a video of {len(pictures)} such pictures does not fit in {MAX_BYTES:,} bytes.")
+    raise ValueError(
+        f"a video of these {len(pictures)} pictures takes more than {MAX_BYTES:,} bytes, even at its smallest size."
+    )
 
 
 def resize(picture: np.ndarray, size: int) -> np.ndarray:

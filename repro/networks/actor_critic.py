@@ -42,7 +42,9 @@ class ActorCritic(SequenceNetwork):
         seed: int,
     ) -> None:
         if core_units is None and instruction_encoder is not None:
-            raise ValueError("ActorCritic: instructions are an input of a recurrent core, and there is none.")
+            raise ValueError(
+                "ActorCritic: instructions need a recurrent core, and there is none: set network.core_units above 0."
+            )
         super().__init__(name="actor_critic")
         self._num_actions = num_actions
         seeds = distinct_seeds(seed)
@@ -65,12 +67,12 @@ class ActorCritic(SequenceNetwork):
         entries = set(observation) if isinstance(observation, Mapping) else set()
         if bool(entries) != (self._core is not None) or (entries and not self._read <= entries):
             raise ValueError(
-                f"ActorCritic: a recurrent core takes {{{', '.join(sorted(self._read))}}}, a feed-forward network the "
-                "frame alone: set env.last_action_and_reward=True where network.core_units is above 0, else False."
+                f"ActorCritic: a recurrent core reads {{{', '.join(sorted(self._read))}}}, a feed-forward network only "
+                "the frame: set env.last_action_and_reward=True if network.core_units is above 0, else False."
             )
         if unread := entries - self._read:
             raise ValueError(
-                f"ActorCritic: no network reads {', '.join(sorted(unread))}; leave it out of the observations."
+                f"ActorCritic: the network does not read {', '.join(sorted(unread))}: leave it out of the observations."
             )
 
     def call(self, observation: Any, step_type: tf.Tensor, state: State = ()) -> tuple[tf.Tensor, tf.Tensor, State]:

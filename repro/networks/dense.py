@@ -26,7 +26,7 @@ def dense_torso(units: Sequence[int], seed: int) -> Torso:
         ValueError: there is no layer, or one without units.
     """
     if not units or min(units) < 1:
-        raise ValueError(f"dense_torso: needs one layer or more of at least 1 unit each, got units={tuple(units)}.")
+        raise ValueError(f"dense_torso: units must have one layer or more, each of 1 unit or more, got {tuple(units)}.")
     seeds = distinct_seeds(seed)
     layers = [
         tf.keras.layers.Dense(width, "relu", kernel_initializer=TruncatedNormalFanIn(next(seeds))) for width in units

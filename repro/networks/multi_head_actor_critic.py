@@ -56,7 +56,7 @@ class MultiHeadActorCritic(SequenceNetwork):
         super().__init__(name="multi_head_actor_critic")
         if acting not in ACTING or num_heads < 1:
             raise ValueError(
-                f"MultiHeadActorCritic: needs a head or more, and acting one of {', '.join(ACTING)}; "
+                f"MultiHeadActorCritic: num_heads must be 1 or more and acting one of {', '.join(ACTING)}, "
                 f"got num_heads={num_heads}, acting={acting!r}."
             )
         seeds = distinct_seeds(seed)

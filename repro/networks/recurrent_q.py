@@ -53,11 +53,11 @@ class RecurrentQ(SequenceNetwork):
         entries = set(observation) if isinstance(observation, Mapping) else set()
         if unread := entries - READ:
             raise ValueError(
-                f"RecurrentQ: no network reads {', '.join(sorted(unread))}; leave it out of the observations."
+                f"RecurrentQ: the network does not read {', '.join(sorted(unread))}: leave it out of the observations."
             )
         if entries != READ:
             raise ValueError(
-                f"RecurrentQ: a recurrent core takes {{{', '.join(sorted(READ))}}}: set "
+                f"RecurrentQ: a recurrent core reads {{{', '.join(sorted(READ))}}}: set "
                 "env.last_action_and_reward=True."
             )
 

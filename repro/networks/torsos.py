@@ -49,7 +49,7 @@ def make_torso(
     if isinstance(observation_spec, Mapping) and not reads_entries:
         raise ValueError(
             f"the observations have the entries {', '.join(sorted(observation_spec))}, and this agent's network reads "
-            "the frame alone: leave env.last_action_and_reward and env.instruction_length out, or at False and 0."
+            "only the frame: set env.last_action_and_reward=False and env.instruction_length=0, or leave them out."
         )
     if network.torso not in (*choices, "dense"):
         raise ValueError(f"network.torso={network.torso!r}: choose {', '.join(choices)} or dense.")
@@ -60,7 +60,7 @@ def make_torso(
     for spec in tf.nest.flatten(observation_spec):
         if len(spec.shape) == 3 and min(spec.shape[:2]) < (min_size := MIN_SIZES.get(network.torso, 1)):
             raise ValueError(
-                f"network.torso={network.torso} takes images of {min_size} x {min_size} pixels or more, and they have "
+                f"network.torso={network.torso} needs images of {min_size} x {min_size} pixels or more, got "
                 f"{spec.shape[0]} x {spec.shape[1]}: choose larger ones (env.height and env.width)."
             )
     compute_dtype = network.get("compute_dtype", "float32")

@@ -112,7 +112,7 @@ def assert_steps(operator: str, **tensors: tf.Tensor) -> None:
     """
     for name, tensor in tensors.items():
         if not tensor.shape[0]:
-            given = "" if tensor.shape[0] == 0 else f"; give it, as by tf.ensure_shape({name}, [20, None])"
+            given = "" if tensor.shape[0] == 0 else f"; set it, for example with tf.ensure_shape({name}, [20, None])"
             raise ValueError(
                 f"{operator}: {name} must have a known number of steps, 1 or more, got {tensor.shape}{given}"
             )

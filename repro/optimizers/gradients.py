@@ -98,7 +98,7 @@ def reduce_and_clip(gradients: Sequence[tf.Tensor], clip_global_norm: float = 0.
     """
     if not 0.0 <= clip_global_norm < float("inf"):
         raise ValueError(
-            f"reduce_and_clip: clip_global_norm must be positive and finite, or 0 for none, not {clip_global_norm}."
+            f"reduce_and_clip: clip_global_norm must be positive and finite, or 0 for none, got {clip_global_norm}."
         )
     missing = [index for index, gradient in enumerate(gradients) if gradient is None]
     if missing:

@@ -29,7 +29,7 @@ def find_experiment(config: ml_collections.ConfigDict) -> Experiment:
     config = resolve(config)
     check_numbers(config)
     if "algorithm" not in config:
-        raise ValueError("the configuration has no field 'algorithm': it is of an older version; begin a new run.")
+        raise ValueError("the configuration has no field 'algorithm': an older version wrote it; start a new run.")
     paper, _, name = config.algorithm.partition(".")
     known = _modules(paper, "experiments")
     if name not in known:

@@ -108,7 +108,7 @@ def learn(
         ValueError: the kind of visits or the rule is unknown, or an n-step rule has an n below 1.
     """
     if visits not in VISITS:
-        raise ValueError(f"Unknown visits {visits!r}: choose one of {', '.join(VISITS)}.")
+        raise ValueError(f"visits={visits!r}: choose one of {', '.join(VISITS)}.")
     v = np.einsum("rxa,rxa->rx", mix(pi, mu, method.alpha), q)
     known = mdp.rewards, mdp.discount, mdp.terminal
     if method.rule in TRACES:

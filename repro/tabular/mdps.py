@@ -41,7 +41,10 @@ class FiniteMDP:
         states, actions = self.rewards.shape
         shapes = (self.transitions.shape, self.terminal.shape, self.initial.shape)
         if shapes != ((states, actions, states), (states,), (states,)):
-            raise ValueError(f"FiniteMDP: transitions, terminal, initial have shapes {shapes} for rewards [S, A]")
+            raise ValueError(
+                "FiniteMDP: for rewards [S, A], transitions, terminal, initial must have shapes [S, A, S], [S], [S], "
+                f"got {shapes} and rewards {(states, actions)}"
+            )
         for name in ("transitions", "initial"):
             rows = getattr(self, name)
             if np.any(rows < 0) or not np.allclose(rows.sum(-1), 1.0):
@@ -49,7 +52,7 @@ class FiniteMDP:
         if not 0 <= self.discount < 1:
             raise ValueError(f"FiniteMDP: discount must be in [0, 1), got {self.discount}")
         if np.any(self.rewards[self.terminal]) or np.any(self.initial[self.terminal]):
-            raise ValueError("FiniteMDP: terminal states have no reward and are no first state")
+            raise ValueError("FiniteMDP: terminal states must have reward 0 and initial probability 0")
 
     @property
     def num_states(self) -> int:

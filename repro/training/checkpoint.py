@@ -104,15 +104,15 @@ def restore(
             broken.append(f"{path.name}: {damage}")
             continue
         if broken:
-            warn(f"Going on from {path}, since what is newer is broken ({'; '.join(broken)}).")
+            warn(f"Going on from {path}, since newer checkpoints are broken ({'; '.join(broken)}).")
         variables.read(str(path / "variables")).assert_existing_objects_matched()
         if read_more is not None:
             read_more(path)
         return _read_state(path)
     if broken:
         raise CheckpointError(
-            f"No checkpoint in {directory} is whole ({'; '.join(broken)}). Put a whole copy there, or train again in "
-            "another run_dir; nothing was removed."
+            f"All checkpoints in {directory} are broken ({'; '.join(broken)}). Put an intact copy there, or train "
+            "again with another --run_dir; nothing was removed."
         )
     return None
 

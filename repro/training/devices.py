@@ -27,8 +27,9 @@ from repro.training.sizes import Machine
 MEETING_SECONDS = 60.0
 """Longest wait of learners for each other, once all of them are known to be running."""
 NOT_MET = (
-    f"The learners did not find each other within {MEETING_SECONDS:g} seconds: one has ended, as its file in the run's "
-    "folder actors says, or a port is closed. The run ends; the same command goes on from its last checkpoint, if any."
+    f"The learners did not connect to each other within {MEETING_SECONDS:g} seconds: one of them has ended (see its "
+    "log in the run's folder actors), or a port is closed. The run ends; the same command resumes it from its last "
+    "checkpoint, if there is one."
 )
 SIGNALS_SECONDS = 0.05
 """Longest time for which TensorFlow's handler of SIGTERM, which ignores it, replaces that of this process."""
@@ -191,8 +192,8 @@ def check_gpus(num_learners: int) -> None:
     gpus = len(visible_gpus())
     if 0 < gpus < num_learners:
         raise ValueError(
-            f"runtime.num_learners={num_learners}: each learner needs a GPU of its own, and this machine has {gpus}; "
-            "CUDA_VISIBLE_DEVICES= trains on its cores."
+            f"runtime.num_learners={num_learners}: each learner needs a GPU of its own, and this machine has {gpus}: "
+            f"choose at most {gpus}, or set CUDA_VISIBLE_DEVICES= to train on its cores."
         )
 
 
@@ -212,8 +213,8 @@ def check_compute_dtype(config: ml_collections.ConfigDict, say: Callable[[str], 
         return
     if not is_fast_in_bfloat16():
         raise ValueError(
-            "network.compute_dtype=bfloat16 needs a GPU from Ampere on, or a processor with AVX512-BF16 or AMX "
-            "and TensorFlow's oneDNN; this process has neither: choose float32."
+            "network.compute_dtype=bfloat16 needs an NVIDIA GPU of the Ampere generation or newer, or a processor with "
+            "AVX512-BF16 or AMX and TensorFlow's oneDNN; this process has neither: choose float32."
         )
     say("The torso computes in bfloat16, in place of float32 (network.compute_dtype).")
 
@@ -252,7 +253,7 @@ def use_xla(compile_: str, strategy: tf.distribute.Strategy) -> bool:
         raise ValueError(f"runtime.compile={compile_!r}: choose auto, xla or graph.")
     several = strategy.num_replicas_in_sync > 1
     if compile_ == "xla" and several:
-        raise ValueError("runtime.compile=xla works with one device; use auto or graph with several.")
+        raise ValueError("runtime.compile=xla works with one device only: choose auto or graph.")
     return compile_ == "xla" or (compile_ == "auto" and bool(visible_gpus()) and not several)
 
 
@@ -260,6 +261,6 @@ def check_batch_size(batch_size: int, strategy: tf.distribute.Strategy) -> None:
     """Raises ValueError where the replicas cannot share a batch equally."""
     if batch_size % strategy.num_replicas_in_sync:
         raise ValueError(
-            f"learner.batch_size={batch_size} cannot be shared by {strategy.num_replicas_in_sync} GPUs "
-            "equally: show it one with CUDA_VISIBLE_DEVICES=0, or raise it."
+            f"learner.batch_size={batch_size} must be a multiple of the number of GPUs, "
+            f"{strategy.num_replicas_in_sync}: choose one, or set CUDA_VISIBLE_DEVICES=0 to use a single GPU."
         )

@@ -137,7 +137,7 @@ def evaluate_tasks(
                 log = log_traceback(run_dir / "evaluation_errors.txt")
                 with contextlib.suppress(Exception):  # it may be broken
                     opened.close()
-                kept = f"; {path} has the tasks before it" if evaluations else ""
+                kept = f"; {path} has the results of the tasks before it" if evaluations else ""
                 raise EvaluationError(
                     f"the evaluation on {task} failed with {type(error).__name__}: {one_line(error)}{log}{kept}."
                 ) from error

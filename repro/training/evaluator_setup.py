@@ -35,8 +35,8 @@ def evaluator_episodes(config: ml_collections.ConfigDict) -> int:
         raise ValueError(f"runtime.evaluator_episodes={episodes}: choose 0 or more.")
     if episodes and runtime.get("schedule") != PROCESSES:
         raise ValueError(
-            f"runtime.evaluator_episodes={episodes} needs actors in processes: runtime.schedule={PROCESSES}, or "
-            "--cluster."
+            f"runtime.evaluator_episodes={episodes} needs actors in processes: choose "
+            f"runtime.schedule={PROCESSES}, or give --cluster."
         )
     return episodes
 

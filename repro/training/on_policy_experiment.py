@@ -77,10 +77,13 @@ class OnPolicyExperiment(ActorExperiment):
         if num_replayed is None or not 0 <= num_replayed < batch_size:
             raise ValueError(
                 f"replay.fraction={fraction:g} of learner.batch_size={batch_size} is {batch_size * fraction:g} "
-                "unrolls: choose a whole number of them below the batch size."
+                "unrolls, but must be a whole number of them, 0 or more and below the batch size."
             )
         if num_replayed and replay.capacity < num_replayed:
-            raise ValueError(f"replay.capacity={replay.capacity} is less than the {num_replayed} unrolls of one batch.")
+            raise ValueError(
+                f"replay.capacity={replay.capacity} is less than the {num_replayed} replayed unrolls of one batch: "
+                f"choose {num_replayed} or more."
+            )
         return num_replayed
 
     @property
@@ -98,12 +101,17 @@ class OnPolicyExperiment(ActorExperiment):
             raise ValueError(f"runtime.num_learners={count}: choose 1 or more.")
         if runtime.schedule != PROCESSES:
             raise ValueError(
-                f"runtime.num_learners={count} needs runtime.schedule={PROCESSES}, and not {runtime.schedule}."
+                f"runtime.num_learners={count} needs runtime.schedule={PROCESSES}, got {runtime.schedule!r}."
             )
         if self.num_replayed or runtime.get("weights_delay", 0):
-            raise ValueError(f"runtime.num_learners={count} goes neither with a replay nor with runtime.weights_delay.")
+            raise ValueError(
+                f"runtime.num_learners={count} cannot be combined with a replay or with runtime.weights_delay: choose "
+                "replay.fraction=0 and runtime.weights_delay=0."
+            )
         if runtime.compile == "xla":
-            raise ValueError(f"runtime.num_learners={count} does not go with runtime.compile=xla: use auto or graph.")
+            raise ValueError(
+                f"runtime.num_learners={count} cannot be combined with runtime.compile=xla: choose auto or graph."
+            )
         for name, number in {"learner.batch_size": batch_size, "runtime.num_actors": runtime.num_actors}.items():
             if number % count:
                 raise ValueError(f"runtime.num_learners={count} must divide {name}={number}.")
@@ -172,7 +180,10 @@ class OnPolicyExperiment(ActorExperiment):
         num_replayed, sampled_hparams = self.num_replayed, self.sample_hparams(seed)
         remote, at_acting_weights = runtime.schedule == PROCESSES, runtime.schedule == "a3c"
         if remote and self.dynamic_batching:
-            raise ValueError(f"runtime.dynamic_batching is for actors in threads: not with schedule={PROCESSES}.")
+            raise ValueError(
+                f"runtime.dynamic_batching=True needs actors in threads: choose False with "
+                f"runtime.schedule={PROCESSES}."
+            )
         environments = self.make_local_environments(seeds.environments)
         strategy = devices.make_learners_strategy(0, group.connect()) if group else devices.make_strategy()
         if group is None:
@@ -182,8 +193,9 @@ class OnPolicyExperiment(ActorExperiment):
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
         if at_acting_weights and (num_replayed or self.dynamic_batching or not hasattr(agent, "train_on_policy")):
             raise ValueError(
-                "runtime.schedule=a3c takes gradients at the weights that acted: not with runtime.dynamic_batching "
-                "or a replay, nor with an agent that has no such gradient."
+                "runtime.schedule=a3c takes gradients at the weights that acted: choose "
+                "runtime.dynamic_batching=False, replay.fraction=0 and an agent that has such gradients, or another "
+                "schedule."
             )
         episodes, to_device = self._make_episode_log(), None if num_replayed else learner.to_device
         weights: WeightsPublisher

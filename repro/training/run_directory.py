@@ -229,7 +229,7 @@ def copy_checkpoint(path: Path, target: Path) -> None:
     partial = target.with_name(f"partial_{target.name}")
     newest = newest_checkpoint(path / CHECKPOINTS)
     if newest is None:
-        raise RunDirectoryError(f"{path} has no whole checkpoint; begin again in a new run_dir.")
+        raise RunDirectoryError(f"{path} has no intact checkpoint; start again with another --run_dir.")
     try:
         for leftover in (partial, target):
             shutil.rmtree(leftover, ignore_errors=True)

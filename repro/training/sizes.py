@@ -100,9 +100,9 @@ def choose_sizes(
         envs_per_actor = math.lcm(num_tasks or 1, batch_size if schedule == "a3c" else 1)
         if envs_per_actor > max(in_batches, num_tasks):
             raise ValueError(
-                f"runtime.envs_per_actor=0: with schedule=a3c an actor has whole batches of {batch_size} and plays all "
-                f"{num_tasks} tasks equally often, which takes {envs_per_actor} environments; choose another schedule "
-                "or batch size."
+                f"runtime.envs_per_actor=0: with runtime.schedule=a3c an actor plays whole batches of {batch_size} "
+                f"unrolls and all {num_tasks} tasks equally often, which takes {envs_per_actor} environments, too many "
+                "for an actor; choose another runtime.schedule or learner.batch_size."
             )
     if not num_actors:
         turns = num_tasks // math.gcd(num_tasks, envs_per_actor) if num_tasks else 1  # actors to play all tasks
@@ -169,7 +169,7 @@ def fill_in(config: ml_collections.ConfigDict, run_dir: Path, find_machine: Call
     """
     for name, size in _sizes(resolve(config)).items():
         if size < 0:
-            raise ValueError(f"runtime.{name}={size}: give at least 1, or 0 to have it chosen.")
+            raise ValueError(f"runtime.{name}={size}: choose 1 or more, or 0 to have it chosen for this machine.")
     if (num_learners := resolve(config).get("runtime", {}).get("num_learners", 1)) < 1:
         raise ValueError(f"runtime.num_learners={num_learners}: choose 1 or more.")
     if set(_zeros(config)) <= {"env_threads"}:
@@ -177,7 +177,7 @@ def fill_in(config: ml_collections.ConfigDict, run_dir: Path, find_machine: Call
     was_saved = take_saved(config, run_dir)
     zeros = _zeros(config)
     if set(zeros) <= {"env_threads"}:
-        return f"Sizes of {run_dir}: {_describe(config)}." if was_saved else None
+        return f"Sizes of the run in {run_dir}: {_describe(config)}." if was_saved else None
     machine = find_machine()
     sizes = choose_sizes(machine, **_needs(config))._asdict()
     _store(config, {name: sizes[name] for name in zeros})
@@ -215,8 +215,8 @@ def _needs(config: ml_collections.ConfigDict) -> dict[str, Any]:
     missing = [name for name, value in given.items() if value == 0]
     if missing and "steps_per_update" in learner:
         raise ValueError(
-            f"runtime.{missing[0]}=0: agent {config.agent} explores and learns by its number of environments, which "
-            "cannot follow from the machine; give it."
+            f"runtime.{missing[0]}=0: exploration and learning of agent {config.agent} depend on its number of "
+            "environments, which therefore is not chosen for the machine: choose 1 or more."
         )
     batch_size = learner.get("batch_size", 1)
     replayed = whole_product(config.get("replay", {}).get("fraction", 0.0), batch_size) or 0
@@ -240,7 +240,7 @@ def _describe(config: ml_collections.ConfigDict) -> str:
         each = " each" if sizes.get("num_actors", 1) > 1 else ""
         words.append(_count(sizes["env_threads"], "emulator thread") + each)
     if sizes.get("threads"):
-        words.append(_count(sizes["threads"], "thread") + " of TensorFlow")
+        words.append(_count(sizes["threads"], "TensorFlow thread"))
     return ", ".join(words)
 
 

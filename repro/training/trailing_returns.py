@@ -44,7 +44,7 @@ class TrailingReturns:
             NoEpisodeError: no episode has ended so far.
         """
         if not self._entered:
-            raise NoEpisodeError("No episode of training has ended yet; train for more")
+            raise NoEpisodeError("No episode of training has ended yet; train for longer")
         begin = max(step - self._steps, BEFORE_LEARNING)
         returns = [score for entered, score in self._entered if entered > begin]
         protocol = self._protocol.format(min(step, self._steps))

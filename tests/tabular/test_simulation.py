@@ -147,7 +147,7 @@ def test_a_wrong_method_is_refused(method, message):
 def test_unknown_visits_are_refused():
     mdp, pi, mu = random_problem(5)
     steps = Stream(mdp, mu, 1, np.random.default_rng(0)).take(5)
-    with pytest.raises(ValueError, match="Unknown visits 'first': choose one of compound, mean"):
+    with pytest.raises(ValueError, match="visits='first': choose one of compound, mean"):
         learn(np.zeros((1, *pi.shape)), mdp, steps, pi[None], mu, Method("uncorrected", n=1), 0.1, "first")
 
 

@@ -73,8 +73,8 @@ class ContinuousAgent(AveragingAgent):
             check_choice(f"loss.{name}", getattr(loss_settings, name), choices)
         if bool(network.advantage_weights) != (method == "acer"):
             raise ValueError(
-                f"loss.method={method} and a network with {len(network.advantage_weights)} arrays of A: acer alone "
-                "reads network.advantage_units, and needs one layer or more."
+                f"loss.method={method}, but the network has {len(network.advantage_weights)} arrays of advantage "
+                "weights: acer needs network.advantage_units of one layer or more, any other method a network without."
             )
         self._method = method
         self._network = network

@@ -90,13 +90,13 @@ class AcerExperiment(ActorExperiment):
         if capacity < config.learner.batch_size:
             raise ValueError(
                 f"replay.frames={config.replay.frames} holds {capacity} unrolls, less than one batch "
-                f"(learner.batch_size={config.learner.batch_size})."
+                f"(learner.batch_size={config.learner.batch_size}): choose more."
             )
         spec = agent.collect_data_spec
         if capacity < (min_unrolls := min_capacity(spec)):
             raise ValueError(
-                f"replay.frames={config.replay.frames} holds {capacity} unrolls, and a replay of frames must hold "
-                f"{min_unrolls}, since a game that starts in one takes more room: choose "
+                f"replay.frames={config.replay.frames} holds {capacity} unrolls, and a replay of stacked frames must "
+                f"hold {min_unrolls}, since an unroll in which a game starts takes more room: choose "
                 f"{min_unrolls * frames_per_unroll} or more."
             )
         needed = capacity * UnrollReplay(spec, unroll_length, 1).nbytes
@@ -173,8 +173,8 @@ class AcerExperiment(ActorExperiment):
             fits = unrolls % batch_size == 0
         if not fits:
             raise ValueError(
-                f"learner.batch_size={batch_size}: on-policy updates learn from unrolls of the same weights, of which "
-                f"{unrolls} are played at a time; choose a divisor of {unrolls}{several}."
+                f"learner.batch_size={batch_size}: on-policy updates learn from unrolls played with the same weights, "
+                f"and {unrolls} of them are played at a time; choose a divisor of {unrolls}{several}."
             )
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
@@ -242,8 +242,9 @@ class AcerExperiment(ActorExperiment):
         held = available_bytes() // 2 // size
         if held < under_way:
             raise ValueError(
-                f"runtime.num_actors={runtime.num_actors} with runtime.envs_per_actor={runtime.envs_per_actor}: the "
-                f"weights of {under_way:,} updates are kept for on-policy gradients, {under_way * size / 1e9:.1f} GB, "
-                f"and {held * size / 1e9:.1f} GB may be used; take fewer, or larger batches."
+                f"runtime.num_actors={runtime.num_actors} with runtime.envs_per_actor={runtime.envs_per_actor}: "
+                f"on-policy gradients need the weights of {under_way:,} updates, {under_way * size / 1e9:.1f} GB, and "
+                f"{held * size / 1e9:.1f} GB may be used; choose fewer actors or environments, or a larger "
+                "learner.batch_size."
             )
         return held

@@ -136,8 +136,8 @@ class SequenceExperiment(ActorExperiment):
         size = runtime.get("replay_gb", 0.0)
         if not 0 <= size < np.inf or (size and runtime.schedule != PROCESSES):
             raise ValueError(
-                f"runtime.replay_gb={size:g}: choose 0, or with runtime.schedule={PROCESSES} or --cluster what the "
-                "process of the replay needs."
+                f"runtime.replay_gb={size:g}: choose 0 for a replay in the learner's process, or, with "
+                f"runtime.schedule={PROCESSES} or --cluster, the GB of memory of a process for the replay."
             )
         return size > 0
 
@@ -231,10 +231,10 @@ class SequenceExperiment(ActorExperiment):
         """
         config, loss, replay = self.config, self.config.loss, self.config.replay
         if not loss.discount < 1:
-            raise ValueError(f"loss.discount={loss.discount}: choose a number from 0 and below 1.")
+            raise ValueError(f"loss.discount={loss.discount}: choose a number that is 0 or more and below 1.")
         if loss.target == "n_step" and loss.n > replay.steps:
             raise ValueError(
-                f"loss.n={loss.n}: sequences of replay.steps={replay.steps} have no such returns; choose at most that."
+                f"loss.n={loss.n}: sequences have replay.steps={replay.steps} steps; choose at most {replay.steps}."
             )
         unit, amount = total_budget(config)
         if replay.first_frames >= amount:
@@ -246,11 +246,11 @@ class SequenceExperiment(ActorExperiment):
         if (most := amount // frames_per_step(config) // num_envs) < replay.steps:
             raise ValueError(
                 f"replay.steps={replay.steps}: in the budget, num_env_{unit}={amount}, each of {num_envs} environments "
-                f"plays {most} steps; choose at most as many, or a larger budget."
+                f"plays {most} steps; choose at most {most}, or a larger budget."
             )
         if (capacity := self.sequence_settings.capacity) < config.learner.batch_size:
             raise ValueError(
-                f"replay.{self.CAPACITY}={replay[self.CAPACITY]} hold {capacity} sequences, less than one batch "
+                f"replay.{self.CAPACITY}={replay[self.CAPACITY]} holds {capacity} sequences, less than one batch "
                 f"(learner.batch_size={config.learner.batch_size}): choose more."
             )
 
@@ -326,8 +326,8 @@ class SequenceExperiment(ActorExperiment):
             return SequenceMemory(spec, settings, num_envs, steps, rng, self.initial_priority)
         except MemoryError as error:
             raise ValueError(
-                f"replay.{self.CAPACITY}={size}: the system does not set aside the memory for so many, of which games "
-                f"that are short need more than the {needed / 1e9:.1f} GB of long ones: choose at most {size // 2}."
+                f"replay.{self.CAPACITY}={size}: the system cannot allocate the memory for so many, which is "
+                f"{needed / 1e9:.1f} GB or, if games are short, more: choose at most {size // 2}."
             ) from error
 
     def _remote_pool(

@@ -33,9 +33,9 @@ class LinearEpsilon:
 
     def __init__(self, first: float, last: float, frames: int, *, begin: int) -> None:
         if frames < 1:
-            raise ValueError(f"exploration.frames={frames}: must be at least 1.")
+            raise ValueError(f"exploration.frames={frames}: choose 1 or more.")
         if begin < 0:
-            raise ValueError(f"replay.first_frames={begin}: must be at least 0.")
+            raise ValueError(f"replay.first_frames={begin}: choose 0 or more.")
         self._first, self._last, self._frames, self._begin = first, last, frames, begin
         self.epsilon = tf.Variable(first, dtype=tf.float32, trainable=False, name="epsilon")
 

@@ -114,7 +114,7 @@ def learning_curves(config: ml_collections.ConfigDict, seed: int, task: str, sta
     values, best = mdps.action_values(mdp, optimal), mdps.state_values(mdp, optimal)
     if config.learning.trajectory not in TRAJECTORIES:
         known = ", ".join(TRAJECTORIES)
-        raise ValueError(f"Unknown trajectory {config.learning.trajectory!r}: choose one of {known}.")
+        raise ValueError(f"learning.trajectory={config.learning.trajectory!r}: choose one of {known}.")
     rounds, length = config.learning[f"{task}_rounds"], config.learning.round_steps
     errors = np.empty((rounds + 1, len(lines), repetitions))
 

@@ -271,7 +271,7 @@ def _policy(name: str, mdp: mdps.FiniteMDP, exploration: float, rng: np.random.G
         return mdps.optimal_policy(mdp)
     if name == "exploring":
         return mdps.mix(mdps.uniform_policy(mdp), mdps.optimal_policy(mdp), exploration)
-    raise ValueError(f"Unknown policy {name!r}: choose dirichlet, uniform, optimal or exploring.")
+    raise ValueError(f"problem.pairings: unknown policy {name!r}, choose dirichlet, uniform, optimal or exploring.")
 
 
 def _series(points: dict[str, list[list[float]]]) -> dict[str, object]:

@@ -103,8 +103,10 @@ def read_settings(config: ml_collections.ConfigDict) -> PopulationSettings:
     """
     given, needed = set(config.population), set(PopulationSettings._fields)
     if wrong_fields := sorted(given ^ needed):
-        problems = [f"population.{name} is {'missing' if name in needed else 'no field'}" for name in wrong_fields]
-        raise ValueError(f"{', '.join(problems)}: the section has {', '.join(PopulationSettings._fields)}.")
+        problems = [f"population.{name} is {'missing' if name in needed else 'not a field'}" for name in wrong_fields]
+        raise ValueError(
+            f"{', '.join(problems)}: the fields of population are {', '.join(PopulationSettings._fields)}."
+        )
     settings = PopulationSettings(**config.population)
     if settings.evolves and settings.size < 2:
         raise ValueError(f"population.size={settings.size}: evolution needs two members or more.")
@@ -112,13 +114,16 @@ def read_settings(config: ml_collections.ConfigDict) -> PopulationSettings:
         if getattr(settings, name) < lowest:
             raise ValueError(f"population.{name}={getattr(settings, name)} must be {lowest} or more.")
     if not 0 <= settings.probability <= 1:
-        raise ValueError(f"population.probability={settings.probability} is no probability.")
+        raise ValueError(f"population.probability={settings.probability}: choose a number from 0 to 1.")
     if not 1 <= settings.factor < math.inf:
-        raise ValueError(f"population.factor={settings.factor} must be 1 or more; its inverse is as probable.")
+        raise ValueError(
+            f"population.factor={settings.factor} must be finite and 1 or more: a hyper-parameter is "
+            "multiplied or divided by it."
+        )
     for name, hparam in HPARAMS.items():
         values = getattr(settings, name)
         if hparam.log_uniform and values and not (len(values) == 2 and 0 < values[0] <= values[1]):
-            raise ValueError(f"population.{name}={tuple(values)}: give the ends of a range above 0, or nothing.")
+            raise ValueError(f"population.{name}={tuple(values)}: choose the two ends of a range above 0, or ().")
     return settings
 
 
@@ -150,7 +155,7 @@ def compute_fitness(means: Mapping[str, float], references: Mapping[str, Mapping
     if not references:
         return float(np.mean(list(means.values())))
     if missing := sorted(means.keys() - references.keys()):
-        raise ValueError(f"population.normaliser has no scores of {', '.join(missing)}.")
+        raise ValueError(f"population.normaliser has no reference scores for {', '.join(missing)}.")
     scores = statistics.normalised_scores({task: [score] for task, score in means.items()}, references)
     return statistics.aggregate(scores, statistics.mean_capped)
 

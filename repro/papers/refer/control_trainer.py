@@ -142,7 +142,7 @@ class ControlTrainer(Trainer):
         finally:
             self._watch.changes += 1
         # After the watched step, as printing may block on a paused terminal.
-        self._supervision.warn(f"The environment was restarted (restart {self._replaced} of this process): {fault}.")
+        self._supervision.warn(f"The environment was restarted (restart {self._replaced} by this process): {fault}.")
         raise EnvironmentReplacedError
 
     def _replace_environment(self, error: Exception) -> str:

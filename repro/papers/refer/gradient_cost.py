@@ -50,7 +50,7 @@ def acer_cost(experiment: Experiment, environment: MujocoEnvironment) -> int:
         TypeError: the experiment makes no agent that learns from unrolls.
     """
     if not isinstance(experiment, MakesUnrollAgent):
-        raise TypeError(f"{type(experiment).__name__} makes no agent that learns from unrolls.")
+        raise TypeError(f"{type(experiment).__name__} does not make an agent that learns from unrolls.")
     agent, config = experiment.make_agent(environment, 0), experiment.config
     shape = [config.replay.batch_size, environment.max_steps + 1]
     experience = tf.nest.map_structure(

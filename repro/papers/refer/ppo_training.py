@@ -68,7 +68,7 @@ class PpoTrainer(ControlTrainer):
         run: RunSettings,
     ) -> None:
         if settings.steps % settings.batch_size:
-            raise ValueError(f"ppo.steps={settings.steps} is no multiple of ppo.batch_size={settings.batch_size}.")
+            raise ValueError(f"ppo.steps={settings.steps} must be a multiple of ppo.batch_size={settings.batch_size}.")
         super().__init__(agent.checkpoint(), environment, remake, supervision, rng, episodes, run, settings.steps)
         self._agent = agent
         self._settings = settings
@@ -91,7 +91,7 @@ class PpoTrainer(ControlTrainer):
         settings, first = self._settings, self.frames
         self._agent.sync_acting_weights()
         if np.isnan(self._agent.act(self._rollout.observation[0])).any():
-            raise NonFiniteLossError(f"the update before step {first} left a network that gives NaN")
+            raise NonFiniteLossError(f"the network outputs NaN after the update before step {first}")
         rollout = self._play(settings.steps)
         passes = np.tile(np.arange(settings.steps), (settings.epochs, 1))
         indices = self._rng.permuted(passes, axis=1).reshape(-1, settings.batch_size)

@@ -216,7 +216,7 @@ class ReferTrainer(ControlTrainer):
     def _act(self, observation: np.ndarray, step_type: np.ndarray) -> tuple[np.ndarray, PolicyOutput]:
         output = self._agent.act(observation[0])
         if math.isnan(output.value):
-            raise NonFiniteLossError(f"gradient step {self.gradient_steps} left a network that gives NaN")
+            raise NonFiniteLossError(f"the network outputs NaN after gradient step {self.gradient_steps}")
         if step_type.item() == LAST:
             return output.mean[None], output
         episode, t = self._episode, self._episode.length

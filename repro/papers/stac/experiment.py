@@ -48,9 +48,9 @@ class StacExperiment(OnPolicyExperiment):
         new, learned = length - self.overlap, length - self.burn_in
         if not (0 < new <= length and 0 < learned <= length and learned % new == 0):
             raise ValueError(
-                f"learner.unroll_length={length}, overlap={self.overlap} and burn_in={self.burn_in}: every step is "
-                "learned from (unroll_length - burn_in) / (unroll_length - overlap) times, which must be a whole "
-                "number above 0."
+                f"learner.unroll_length={length}, learner.overlap={self.overlap} and learner.burn_in={self.burn_in}: "
+                "every step is learned from (unroll_length - burn_in) / (unroll_length - overlap) times, which must be "
+                "a whole number above 0."
             )
 
     @property

@@ -56,7 +56,10 @@ class Metaparameters(tf.Module):
         super().__init__(name="metaparameters")
         fields = [field for name in tuned for field in SETS.get(name, ())]
         if not set(tuned) <= set(SETS) or len(fields) > len(set(fields)):
-            raise ValueError(f"meta.tuned={tuple(tuned)}: choose from {', '.join(SETS)}, each field once.")
+            raise ValueError(
+                f"meta.tuned={tuple(tuned)}: choose from {', '.join(SETS)}, each once; alpha stands "
+                "for alpha_rho and alpha_c."
+            )
         self._outer = outer
         self._num_heads = num_heads
         self._fixed = list(fixed)

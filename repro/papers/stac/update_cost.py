@@ -59,7 +59,7 @@ def step_cost(experiment: Experiment, seed: int) -> float:
         TypeError: the experiment is not one of STAC's.
     """
     if not isinstance(experiment, StacExperiment):
-        raise TypeError(f"{type(experiment).__name__} makes no agent of STAC's.")
+        raise TypeError(f"{type(experiment).__name__} does not make an agent of STAC.")
     config = experiment.config
     environment = experiment.make_environment(1, seed)
     agent = experiment.make_agent(environment, seed)

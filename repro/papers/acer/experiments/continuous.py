@@ -46,8 +46,8 @@ class ContinuousExperiment(AcerExperiment):
         for name, section in self.SAMPLED.items():
             if name in self.config[section]:
                 raise ValueError(
-                    f"{section}.{name}={self.config[section][name]} is not read beside sweep.{name}, which samples "
-                    "it: delete one of them."
+                    f"{section}.{name}={self.config[section][name]} is not read, since sweep.{name} samples its "
+                    "value: delete one of the two."
                 )
         sweep, rng = self.config.sweep, np.random.default_rng(seed)
         check_interval("sweep.learning_rate", sweep.learning_rate, above_zero=True)
@@ -63,7 +63,9 @@ class ContinuousExperiment(AcerExperiment):
         """
         network, shape = self.config.network, environment.time_step_spec.observation.shape
         if len(shape) != 1:
-            raise ValueError(f"the observations are images of shape {tuple(shape)}, and this agent needs vectors.")
+            raise ValueError(
+                f"the observations have shape {tuple(shape)}, and this agent needs vectors: choose another environment."
+            )
         return GaussianActorCritic(
             shape[0],
             environment.num_actions,
@@ -82,7 +84,7 @@ class ContinuousExperiment(AcerExperiment):
         loss, network = self.config.loss, self.make_network(environment, seed)
         if loss.method == "a3c" and (self.replay_settings.ratio or not self.replay_settings.on_policy):
             raise ValueError(
-                "loss.method=a3c learns from new unrolls alone, not from a replay: choose another method, or "
+                "loss.method=a3c learns only from new unrolls, not from a replay: choose another method, or "
                 "replay.ratio=0 and learner.on_policy=True."
             )
         return self.AGENT(

@@ -19,7 +19,7 @@ class DiscreteA3cExperiment(TorsoExperiment[ActorCritic]):
         config = self.config
         if config.replay.ratio or config.loss.trust_region or not config.learner.on_policy:
             raise ValueError(
-                "A3C learns from new unrolls alone and has no trust region: choose replay.ratio=0, "
+                "A3C learns only from new unrolls and has no trust region: choose replay.ratio=0, "
                 "loss.trust_region=False and learner.on_policy=True."
             )
         return A3cAgent(

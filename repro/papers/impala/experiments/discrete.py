@@ -58,7 +58,7 @@ class DiscreteExperiment(OnPolicyExperiment):
         for name in ("learning_rate", "entropy_cost"):
             check_interval(f"sweep.{name}", sweep[name], above_zero=True)
         if not sweep.rmsprop_epsilon:
-            raise ValueError("sweep.rmsprop_epsilon=(): choose one number above 0 or several.")
+            raise ValueError("sweep.rmsprop_epsilon=(): choose one or more numbers above 0.")
         learning_rate, entropy_cost = (
             log_uniform(rng, *interval) for interval in (sweep.learning_rate, sweep.entropy_cost)
         )

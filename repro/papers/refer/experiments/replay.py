@@ -53,7 +53,7 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
         if method == "vracer":
             return VRacer(*sizes, self._vracer_settings(config.network.units), rng, steps_per_call, use_xla)
         if not config.network.lstm_units:
-            raise ValueError("network.lstm_units=(): choose the units of one layer or more.")
+            raise ValueError("network.lstm_units=(): choose the number of units of one layer or more.")
         settings = self._vracer_settings(config.network.lstm_units)
         return RecurrentVRacer(*sizes, settings, rng, steps_per_call, use_xla, config.network.window)
 
@@ -154,7 +154,7 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
         if max_steps > memory.capacity:
             raise ValueError(
                 f"memory.capacity={memory.capacity} is less than an episode, which has up to {max_steps} steps "
-                "(env.max_steps): choose as many at least."
+                f"(env.max_steps): choose {max_steps} or more."
             )
         check_fits("memory.capacity", memory.capacity, ReferMemory.nbytes(*sizes, memory.prioritised))
         discount = self.config.learner.discount
