@@ -70,7 +70,9 @@ def unroll_after_burn_in(
         ValueError: `burn_in` is negative or leaves no step, or T is not known statically.
     """
     steps = step_type.shape[1]
-    if steps is None or not 0 <= burn_in < steps:
+    if steps is None:
+        raise ValueError("unroll_after_burn_in: the number of steps is unknown: set it, as by tf.ensure_shape")
+    if not 0 <= burn_in < steps:
         raise ValueError(f"unroll_after_burn_in: burn_in must lie in [0, {steps}), got {burn_in}")
     if burn_in > 0:
         before = tf.nest.map_structure(lambda x: x[:, :burn_in], observation)

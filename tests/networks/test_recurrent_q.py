@@ -165,6 +165,12 @@ def test_refuses_a_burn_in_that_leaves_nothing(burn_in):
         unroll_after_burn_in(make(), observation(), tf.constant(ALL_MID), some_state(), burn_in)
 
 
+def test_an_unknown_number_of_steps_is_refused():
+    step_type = tf.keras.Input([None], dtype=tf.int32)
+    with pytest.raises(ValueError, match="unroll_after_burn_in: the number of steps is unknown"):
+        unroll_after_burn_in(make(), observation(), step_type, some_state(), 1)
+
+
 def test_weights_follow_from_the_seed():
     first, again, other = (make(seed).get_weights() for seed in (3, 3, 4))
     for i, (a, b, c) in enumerate(zip(first, again, other)):
