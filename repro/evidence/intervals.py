@@ -55,7 +55,7 @@ def mean_interval(scores: Sequence[float] | np.ndarray, confidence: float = LEVE
 
 
 def best_interval(scores: Sequence[float], best: int, rng: np.random.Generator) -> Interval:
-    """Returns the interval of the mean of the best of many runs: the union of two 95 % intervals.
+    """Returns the interval of the mean of the best of many runs, which spans two 95 % intervals.
 
     One is a bootstrap that chooses the best of each resample; no resample surpasses the best of all runs. The other is
     the interval of the mean of the chosen runs, which ignores that they were chosen.
@@ -146,8 +146,8 @@ def rank_correlation_interval(correlation: float, runs: int, confidence: float =
 
         z +- z_q sqrt((1 + r^2 / 2) / (n - 3)),  z = artanh(r)
 
-    r is clipped to at most 1 - 6 / (n (n^2 - 1)) in absolute value, half a step between two possible correlations
-    from 1.
+    The absolute value of r is clipped to 1 - 6 / (n (n^2 - 1)), which is half a step between possible correlations
+    below 1.
 
     Args:
         correlation: Correlation r over the runs.

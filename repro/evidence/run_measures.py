@@ -98,7 +98,7 @@ def turning_back(record: Record, columns: Sequence[str]) -> float:
 
     The course of a column is its means over tenths of the log. Its number is the ratio of the smaller to the larger of
     two moves: the largest rise from one tenth to a later one, and the largest fall. A column that only rises, only
-    falls or never moves has 0, and one that comes back all the way has 1. The median is above a number only if about
+    falls or never moves has 0, and one that comes back all the way has 1. The median is above a number only if at least
     half of the columns are, so that a few columns that come back do not decide.
 
     Args:
