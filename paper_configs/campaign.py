@@ -1,18 +1,19 @@
 """The runs of the results campaign: `python -m repro.campaign`, or `make campaign`.
 
-Stages are worked through in this order. That of main claims comes before the stage of any paper, so that each has a
-first verdict early, but for IMPALA, whose main claims take hundreds of core-hours each: A3C beside it at 200M frames,
-four corrections with replay on five levels, and one agent for DMLab-30 beside experts. Within a stage the blocks are
-sorted by what they answer of the published numbers per core-hour (`repro/launch/plan.py`), whatever their place here:
-V-RACER at the paper's budget, the first block of ReF-ER, comes after cheaper ones. `python -m repro.campaign --dry_run`
-prints the order. Runs that have a valid record are done, and those whose records became stale are made again.
+The campaign works through the stages in this order. Main claims come before the stages of the papers, so that each
+paper has a first verdict early. IMPALA is the exception, since each of its main claims takes hundreds of core-hours:
+A3C beside it at 200M frames, four corrections with replay on five levels, and one agent for DMLab-30 beside experts.
+Within a stage, blocks are sorted by the number of published values that they answer per core-hour
+(`repro/launch/plan.py`), not by their order here: V-RACER at the paper's budget, the first block of ReF-ER, comes after
+cheaper ones. `python -m repro.campaign --dry_run` prints the order. Runs with a valid record are not repeated; those
+with a stale record are.
 
-Core-hours are those of one run, on one core of an AMD EPYC with nothing beside it unless a comment says otherwise; the
-campaign replaces them by what it measures. Those called estimated come from runs of similar blocks. `LEFT_OUT` has the
-rows that these runs do not answer.
+Core-hours are those of one run, on one core of an AMD EPYC with no other load unless a comment says otherwise; the
+campaign replaces them by its own measurements. Those marked as estimated come from runs of similar blocks. `LEFT_OUT`
+has the rows that these runs do not answer.
 
-Double DQN has no runs beside public ones: the tables in `published/context/` have its scores of single games after 200M
-frames, and before that a median over 57 games alone.
+No runs compare Double DQN with other publications: the tables in `published/context/` have its scores of single games
+only after 200M frames, and for smaller budgets only a median over 57 games.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,19 +32,19 @@ FOUR = ("HalfCheetah", "Walker2d", "Hopper", "Swimmer")
 SIX = ("Ant", "Humanoid", "HumanoidStandup", "InvertedDoublePendulum", "InvertedPendulum", "Reacher")
 """The other tasks of ReF-ER's Figures 1 to 5."""
 TWO = ("HalfCheetah", "Humanoid")
-"""Tasks of the sentences about ReF-ER's Figure 7."""
+"""Tasks in the statements about ReF-ER's Figure 7."""
 GAMES_57 = tuple(game for game in all_games() if game in published.normaliser("atari57"))
-"""In alphabetical order."""
+"""All 57 Atari games, in alphabetical order."""
 GAMES_5 = ("breakout", "pong", "qbert", "seaquest", "space_invaders")
 GAMES_3 = GAMES_5[:3]
 SWEEP_4 = MEMBERS["sweep4"]
 """Games of C-trace's sweep."""
 CORRECTIONS = ("vtrace", "one_step", "epsilon", "no_correction")
 LEVELS_5 = MEMBERS["dmlab5"]
-"""Levels of DeepMind Lab: those of IMPALA's Table 2."""
+"""Levels of DeepMind Lab in IMPALA's Table 2."""
 LEVELS_22 = tuple(level for level in DMLAB30 if level not in LEVELS_8)
 STAC_GAMES = ("breakout", "road_runner", "space_invaders")
-"""Assumed to be learned early; three games say little of a median over 57."""
+"""Games that are assumed to be learned early; three of them say little about a median over 57."""
 STAC_AGENTS = ("impala", "impala_aux", "stac", "stacx")
 """Agents of Figures 2 (a) and 3."""
 STAC_SUBSETS = (
@@ -52,7 +53,7 @@ STAC_SUBSETS = (
 )
 """Sets of tuned metaparameters, from none to all: STAC's Figure 2 (b)."""
 CHANGED = ("gamma_990", "gamma_995", "g_v_15", "g_v_25")
-"""Values of STAC's Figure 4: a lower one, and the published one."""
+"""Values in STAC's Figure 4: for gamma and for g_v a lower one and the published one."""
 CONTROL_10 = (
     "cartpole_swingup",
     "walker_walk",
@@ -81,16 +82,16 @@ def replays(method: str, *rules: str) -> tuple[str, ...]:
 
 
 STAGES = {
-    "Random players": (  # the levels of all scores
+    "Random players": (  # the baseline of all scores
         Block("57 games", "impala", "atari_shallow", ("random",), GAMES_57, "paper", 1, 0.03),
         Block("ten games with all actions", "impala", "atari_57", ("random",), ("atari_57",), "desk", 1, 0.03),
-        Block("control", "stac", "dm_control_features", ("random",), CONTROL_10, "desk", 1, 0.01),
-        Block("control of a humanoid", "stac", "dm_control_features", ("random",), HUMANOID, "paper", 1, 0.05),
-        Block("the challenge", "stac", "rwrl", ("random",), (*CHALLENGES, QUADRUPED), "desk", 1, 0.01),
+        Block("DM Control", "stac", "dm_control_features", ("random",), CONTROL_10, "desk", 1, 0.01),
+        Block("DM Control, the humanoid", "stac", "dm_control_features", ("random",), HUMANOID, "paper", 1, 0.05),
+        Block("the Real-World RL challenge", "stac", "rwrl", ("random",), (*CHALLENGES, QUADRUPED), "desk", 1, 0.01),
         Block("levels of Table 2", "impala", "dmlab_table2", ("random",), LEVELS_5, "paper", 1, 0.05),
         Block("DMLab-30", "impala", "dmlab_30_experts", ("random",), tuple(DMLAB30), "desk", 1, 0.05),
     ),
-    "Main claims": (  # the fewest runs that decide one
+    "Main claims": (  # the fewest runs that can decide each
         Block(
             "DDPG with ReF-ER and without",
             "refer",
@@ -125,7 +126,14 @@ STAGES = {
             "C-trace beside n-step returns in R2D2", "ctrace", "r2d2", ("n_step_5", "ctrace"), GAMES_3, "desk", 4, 0.6
         ),
         Block(
-            "self-tuning in control", "stac", "dm_control_features", ("impala", "stac"), CONTROL_10[:3], "desk", 4, 0.25
+            "self-tuning in DM Control",
+            "stac",
+            "dm_control_features",
+            ("impala", "stac"),
+            CONTROL_10[:3],
+            "desk",
+            4,
+            0.25,
         ),
         Block(
             "ACER's replay beside on-policy learning",
@@ -146,7 +154,7 @@ STAGES = {
             replays("vracer", "refer", "er"),
             FOUR,
             "paper",
-            6,  # one more than the paper's: with fewer none of ten tasks can be decided
+            6,  # one more than the paper's: with fewer, none of ten tasks can be decided
             2.5,
         ),
         Block(
@@ -160,17 +168,17 @@ STAGES = {
             4.5,
         ),
         Block(
-            "Figure 4 at a tenth, the other six tasks",
+            "Figure 4 at a tenth of the budget, the other six tasks",
             "refer",
             "figure_4_vracer",
             replays("vracer", "refer", "er"),
             SIX,
             "desk",
-            6,  # one more than the paper's: with fewer none of ten tasks can be decided
+            6,  # one more than the paper's: with fewer, none of ten tasks can be decided
             0.3,
         ),
         Block(
-            "Figure 4 at a tenth: what other agents are compared with",
+            "Figure 4 at a tenth of the budget, the baseline of other agents",
             "refer",
             "figure_4_vracer",
             replays("vracer", "refer", "er"),
@@ -258,7 +266,7 @@ STAGES = {
             0.45,  # estimated: four of the tasks are larger
         ),
         Block(
-            "Figure 7, the factors that the text speaks of",
+            "Figure 7, the factors that the text mentions",
             "refer",
             "figure_7_sensitivity",
             tuple(f"vracer_{change}_{of}" for of in ("c", "d", "n", "f", "eta") for change in ("half", "twice"))
@@ -274,7 +282,7 @@ STAGES = {
             "figure_7_sensitivity",
             ("vracer_half_n",),
             FOUR[:2],
-            "paper",  # at others both memories start alike, which is not the paper's
+            "paper",  # at other scales both memories start with the same number of steps, unlike the paper's
             5,
             2.5,
         ),
@@ -317,11 +325,11 @@ STAGES = {
             ("impala_shallow",),
             ("pong", "breakout"),
             "paper",
-            5,  # of fewer the row says undecided, and shows them in place of those of a smaller budget
+            5,  # with fewer, the row is undecided, and shows them in place of the runs of a smaller budget
             14.0,  # some 8000 frames a second on two cores
             cores=2,
         ),
-        Block(  # values beside the printed ones, but no verdicts, which take five seeds
+        Block(  # gives values beside the printed ones, but no verdicts, which take five seeds
             "Table C.1, one seed",
             "impala",
             "atari_shallow",
@@ -374,7 +382,7 @@ STAGES = {
             6.0,  # estimated: ten games
         ),
         Block(
-            "Appendix E on one game, without a row",
+            "Appendix E on one game, answers no row",
             "impala",
             "atari_population",
             ("pbt", "random_search"),
@@ -452,7 +460,7 @@ STAGES = {
             ("n_step_5", "retrace", "ctrace"),
             GAMES_3,
             "desk",
-            4,  # two more than the paper's, fewer have no interval
+            4,  # two more than the paper's; fewer have no interval
             0.6,
         ),
     ),
@@ -490,11 +498,11 @@ STAGES = {
             STAC_AGENTS,
             STAC_GAMES,
             "desk",
-            4,  # one more than the paper's, fewer have no interval
+            4,  # one more than the paper's; fewer have no interval
             0.9,
         ),
         Block(
-            "controls: metaparameters at their start",
+            "controls: metaparameters at their initial values",
             "stac",
             "atari",
             ("stac_untuned", "stacx_untuned", "impala_gamma_99"),
@@ -504,7 +512,7 @@ STAGES = {
             0.9,
         ),
         Block(
-            "Section 4.3, two alphas and a truncation level",
+            "Section 4.3, two alphas, and a tuned truncation level",
             "stac",
             "atari",
             ("stacx_two_alphas", "stacx_truncation"),
@@ -556,13 +564,13 @@ STAGES = {
         Block("Figure 5, two alphas", "stac", "atari", ("stacx_two_alphas",), ("jamesbond",), "desk", 4, 0.9),
         Block("Figure 3 (a), ten tasks", "stac", "dm_control_features", STAC_AGENTS, CONTROL_10, "desk", 4, 0.25),
         Block(
-            "Figure 3 (a), in how many of the ten tasks",
+            "Figure 3 (a), counts over the ten tasks",
             "stac",
             "dm_control_features",
             STAC_AGENTS,
             CONTROL_10,
             "desk",
-            6,  # two more than above: with fewer none of ten tasks can be decided
+            6,  # two more than above: with fewer, none of ten tasks can be decided
             0.25,
         ),
         Block(
@@ -577,7 +585,7 @@ STAGES = {
         ),
         Block("Figure 3 (c), two tasks", "stac", "rwrl", STAC_AGENTS, CHALLENGES, "desk", 4, 0.25),
         Block(
-            "Figure 3 (c), a task that is said to be solved",
+            "Figure 3 (c), a task that the paper calls solved",
             "stac",
             "rwrl",
             ("stac",),
@@ -587,7 +595,7 @@ STAGES = {
             0.5,  # estimated: twelve joints
         ),
         Block(
-            "Figure 4, what a lower gamma or g_v costs",
+            "Figure 4, the cost of a lower gamma or g_v",
             "stac",
             "figure_4_robustness",
             tuple(f"{agent}_{value}" for agent in ("impala", "stacx") for value in CHANGED),
@@ -607,7 +615,7 @@ STAGES = {
             0.9,
         ),
         Block(
-            "controls in control: metaparameters at their start",
+            "controls in DM Control: metaparameters at their initial values",
             "stac",
             "dm_control_features",
             ("stac_untuned", "stacx_untuned"),
@@ -637,7 +645,7 @@ STAGES = {
             6.0,  # estimated: 21 joints
         ),
     ),
-    "IMPALA in 3D": (  # left out where DeepMind Lab is not built, as its random players
+    "IMPALA in 3D": (  # left out where DeepMind Lab is not built, like its random players
         Block("Table 2, four corrections", "impala", "dmlab_table2", CORRECTIONS, LEVELS_5, "desk", 6, 1.5),
         Block(
             "Table 2, with replay",
@@ -690,8 +698,8 @@ STAGES = {
             2,
             0.5,
         ),
-        Block(  # its records are frames per second, of a machine of two cores, where nothing runs beside it
-            "Table 1, every schedule, without a row",
+        Block(  # its records are frames per second, on a machine of two cores without other load
+            "Table 1, every schedule, answers no row",
             "impala",
             "dmlab_table1_throughput",
             ("a3c", "a2c_sync_step", "a2c_sync_trajectories", "a2c_dynamic_batching", "impala_async")
@@ -699,11 +707,11 @@ STAGES = {
             ("seekavoid_arena_01", "rooms_keys_doors_puzzle"),
             "desk",
             2,
-            0.2,  # estimated: minutes of two cores
+            0.2,  # estimated: minutes on two cores
             cores=2,
         ),
         Block(
-            "Figure 4 with the deep network, without a row",
+            "Figure 4 with the deep network, answers no row",
             "impala",
             "dmlab_table2",
             ("vtrace_deep",),
@@ -713,7 +721,7 @@ STAGES = {
             6.0,  # estimated: four times the shallow network
         ),
         Block(
-            "Appendix E on one level, without a row",
+            "Appendix E on one level, answers no row",
             "impala",
             "dmlab_population",
             ("pbt", "random_search"),
@@ -724,22 +732,22 @@ STAGES = {
         ),
     ),
 }
-"""Title of each stage to its blocks."""
+"""Blocks of each stage, by its title."""
 
 LEFT_OUT: Mapping[str, Callable[[PublishedRow], bool]] = {
     "a median or mean over a set, which takes several runs on each of its 12 to 57 tasks": lambda row: (
         row.statistic is not None and row.n_seeds != 1
     ),
-    "a single run, so that there is a value beside the printed one and no verdict": lambda row: (
+    "a single run, which gives a value beside the printed one but no verdict": lambda row: (
         row.experiment == "atari_shallow" and row.claim is None
     ),
-    "an expert of the deep network for the other 54 games: some 900 core-hours": lambda row: (
+    "experts with the deep network on the other 54 games: some 900 core-hours": lambda row: (
         row.experiment == "atari_deep" and row.claim is None
     ),
-    "200M frames with the deep network: some 90 core-hours a run": lambda row: (
+    "200M frames with the deep network: some 90 core-hours per run": lambda row: (
         row.experiment == "atari_deep" and row.protocol.get("scale") == "paper"
     ),
-    "one agent for all 57 games, 200M frames of each": lambda row: row.experiment == "atari_57" and row.claim is None,
+    "one agent for all 57 games, 200M frames on each": lambda row: row.experiment == "atari_57" and row.claim is None,
     "one agent for all 30 levels, 1e10 frames": lambda row: (
         row.experiment in ("dmlab_30", "dmlab_30_population")
         and (row.claim is None or row.protocol.get("scale") == "paper")
@@ -747,14 +755,14 @@ LEFT_OUT: Mapping[str, Callable[[PublishedRow], bool]] = {
     "experts beside an agent for all 30 levels, 1e10 frames": lambda row: (
         row.experiment == "dmlab_30_experts" and row.protocol.get("scale") == "paper"
     ),
-    "24 sampled settings of each agent, which the scale `paper` alone has, 1e9 frames of each": lambda row: (
+    "24 sampled settings of each agent, which only the scale `paper` has, 1e9 frames with each": lambda row: (
         row.experiment in ("dmlab_table2", "dmlab_figure5")
         and (row.protocol.get("sampled", False) or row.protocol.get("scale") == "paper")
     ),
-    "a sweep of learning rates at 200M frames of four games": lambda row: (
+    "a sweep of learning rates at 200M frames on four games": lambda row: (
         row.experiment == "dqn" and row.protocol.get("scale") == "paper"
     ),
-    "ACER on MuJoCo with the paper's settings, 800 core-hours a run": lambda row: (
+    "ACER on MuJoCo with the paper's settings, 800 core-hours per run": lambda row: (
         row.experiment == "figure_4_vracer"
         and not {"acer", "acer_fast"}.isdisjoint((row.agent, *row.protocol.get("against", ())))
     ),
@@ -762,4 +770,4 @@ LEFT_OUT: Mapping[str, Callable[[PublishedRow], bool]] = {
         row.experiment == "atari" and row.paper == "stac" and row.protocol.get("scale") == "paper"
     ),
 }
-"""Why the plan's runs leave some rows that can be run here without a verdict, to which rows each reason applies."""
+"""Reasons why the plan leaves rows that could be run here without a verdict, each with the rows to which it applies."""

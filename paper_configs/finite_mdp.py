@@ -1,4 +1,4 @@
-"""What the studies of operators on random finite MDPs share: problems, trajectories and how many are checked.
+"""Shared settings of the studies of operators on random finite MDPs: problems, trajectories and their numbers.
 
 Every field names its source: a section or appendix of the paper, or `assumed:` with the reason.
 """
@@ -11,11 +11,11 @@ from repro.config import SCALES, unknown_scale
 def theorems_config(
     paper: str, answers: tuple[str, ...], scale: str, study: str = "theorems"
 ) -> ml_collections.ConfigDict:
-    """The same statements at every scale; `smoke` and `desk` check them on fewer problems.
+    """Returns the study, the same at every scale except that `smoke` and `desk` check fewer problems.
 
     Args:
         paper: short name; `repro/papers/<paper>/<study>.py` runs the study.
-        answers: one record each; the sentences stand in `published/<paper>.json`.
+        answers: names of the answers, one record each; their sentences are in `published/<paper>.json`.
         scale: one of `SCALES`.
         study: name of the experiment and of the module that runs it.
 
@@ -33,14 +33,14 @@ def theorems_config(
     config.scale = scale
 
     config.env = ml_collections.ConfigDict()
-    config.env.name = "finite_mdp"  # the package of environments
-    config.env.task = "finite_mdp"  # transitions Dirichlet(1, .., 1), rewards uniform on [-1, 1]; assumed: any MDP
-    config.env.num_states = 3  # assumed: every path of num_steps steps is summed
+    config.env.name = "finite_mdp"  # environment suite
+    config.env.task = "finite_mdp"  # transitions from Dirichlet(1, .., 1), rewards uniform on [-1, 1]; assumed: any MDP
+    config.env.num_states = 3  # assumed: small, as every path of num_steps steps is summed
     config.env.num_actions = 3  # assumed: as above
-    config.env.min_discount = 0.5  # of each problem, uniform between the two; assumed: any discount below 1
+    config.env.min_discount = 0.5  # each problem samples its gamma uniformly from min to max; assumed: any below 1
     config.env.max_discount = 0.95  # assumed: as above
 
-    # Of a trajectory; its last state or pair has the expected target of an endless one (IMPALA Eq. 5, ACER Eq. 20).
+    # steps of a trajectory; its last state or pair has the expected target of endless ones (IMPALA Eq. 5, ACER Eq. 20)
     config.num_steps = 3
 
     config.evaluation = ml_collections.ConfigDict()

@@ -10,7 +10,7 @@ _COMMAND = next(
 
 
 def _show_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Says of a package that is not installed how to get it, and nothing of Ctrl-C; Python shows any other error."""
+    """Prints how to install a missing package, and nothing for Ctrl-C; Python shows any other error."""
     if issubclass(kind, KeyboardInterrupt):
         return
     name = error.name if isinstance(error, ModuleNotFoundError) else None
@@ -24,10 +24,10 @@ def _show_error(kind: type[BaseException], error: BaseException, trace: Tracebac
         trace = trace.tb_next
     install = [sys.executable, "-m", "pip", "install", "--requirement", "requirements.lock"]
     way = f"install all packages of the suite with: {shlex.join(install)}"
-    if sys.prefix == sys.base_prefix:  # no environment
+    if sys.prefix == sys.base_prefix:  # not a virtual environment
         way = f"run the command with .venv/bin/python, in place of {sys.executable}, after make setup."
     print(f"{_COMMAND}: the package {name!r}, which {importer} imports, is missing; {way}", file=sys.stderr)
 
 
-if _COMMAND:  # as python -m repro.train, and not where a project of its own imports operators
+if _COMMAND:  # for commands such as python -m repro.train, not for other projects that import this package
     sys.excepthook = _show_error

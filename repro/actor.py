@@ -1,6 +1,6 @@
-"""Plays for a learner in another process, evaluates its weights beside training, or serves its replay.
+"""Plays for a learner in another process, evaluates the learner's weights during training, or serves its replay.
 
-`repro.train` starts it where `runtime.schedule` is `processes`.
+`repro.train` starts this command for `runtime.schedule=processes`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from repro import cli
 
 RUN_DIR = flags.DEFINE_string("run_dir", None, "Folder with the run's config.json.", required=True)
 ADDRESS = flags.DEFINE_string("address", None, "Host and port of the learner.", required=True)
-ACTOR = flags.DEFINE_integer("actor", 0, "Number of this actor, from 0.", 0)
-EVALUATES = flags.DEFINE_boolean("evaluates", False, "Evaluate the learner's weights, in place of playing for it.")
-STORES = flags.DEFINE_boolean("stores", False, "Serve the learner's replay, in place of playing for it.")
-START = flags.DEFINE_integer("start", 0, "How often it was started before; gives other games and actions.", 0)
+ACTOR = flags.DEFINE_integer("actor", 0, "Index of this actor, from 0.", 0)
+EVALUATES = flags.DEFINE_boolean("evaluates", False, "Evaluate the learner's weights instead of playing.")
+STORES = flags.DEFINE_boolean("stores", False, "Serve the learner's replay instead of playing.")
+START = flags.DEFINE_integer("start", 0, "Number of earlier starts of this actor; each has other games and actions.", 0)
 
 
 def main(argv: list[str]) -> None:
@@ -49,7 +49,7 @@ def main(argv: list[str]) -> None:
         assert isinstance(experiment, RemoteStoring)
         if (key := os.environ.pop(KEY_VARIABLE, None)) is None:
             cli.fail(f"{KEY_VARIABLE} is not set: repro.train starts replays.")
-        for number in (signal.SIGINT, signal.SIGTERM):  # the learner saves first, and then ends their connection
+        for number in (signal.SIGINT, signal.SIGTERM):  # the learner saves first, and then closes the connection
             signal.signal(number, lambda *_: None)
         experiment.run_remote_replay(make_folder_in(Path(RUN_DIR.value)), ADDRESS.value, key)
     experiment.run_remote_actor(settings["seed"], ACTOR.value, START.value, ADDRESS.value)

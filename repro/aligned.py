@@ -1,4 +1,4 @@
-"""Arrays whose memory TensorFlow's tensors can share, without TensorFlow itself."""
+"""Arrays whose memory TensorFlow's tensors can share; importing this module does not load TensorFlow."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 
 ALIGNMENT = 64
-"""Bytes. TensorFlow's operations may read tensors with instructions that need their memory aligned to this."""
+"""Alignment in bytes; TensorFlow's operations may use instructions that need tensors aligned to it."""
 
 
 def aligned_empty(shape: Sequence[int], dtype: np.dtype | type) -> np.ndarray:
-    """`np.empty` whose first byte lies on an `ALIGNMENT` boundary, so that `memory.as_tensor` need not copy it."""
+    """Returns `np.empty(shape, dtype)` aligned to `ALIGNMENT`, so that `memory.as_tensor` need not copy it."""
     return _aligned(np.empty, shape, np.dtype(dtype))
 
 
 def aligned_zeros(shape: Sequence[int], dtype: np.dtype | type) -> np.ndarray:
-    """`np.zeros` whose first byte lies on an `ALIGNMENT` boundary, so that `memory.as_tensor` need not copy it."""
+    """Returns `np.zeros(shape, dtype)` aligned to `ALIGNMENT`, so that `memory.as_tensor` need not copy it."""
     return _aligned(np.zeros, shape, np.dtype(dtype))
 
 
 def concatenated(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """`np.concatenate` along the first dimension into aligned memory."""
+    """Returns arrays concatenated along the first dimension in aligned memory."""
     out = aligned_empty((sum(map(len, parts)), *parts[0].shape[1:]), parts[0].dtype)
     return np.concatenate(parts, out=out)
 

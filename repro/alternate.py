@@ -3,7 +3,8 @@
     python -m repro.alternate --first="python -m repro.train --config=... --run_dir=runs/x" --second="python peer.py"
         --second_count="Steps ([0-9]+)"
 
-Each runs for some seconds while the other is stopped, turn by turn. What a program counts on its screen is its work.
+The programs take turns: each runs for some seconds while the other is stopped. Their work is read from the counts that
+they print.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from repro.training.progress_line import ProgressLine
 FIRST = flags.DEFINE_string("first", None, "Command line of the first program.", required=True)
 SECOND = flags.DEFINE_string("second", None, "Command line of the second program.", required=True)
 COUNT_HELP = (
-    "Regular expression of what this program counts on its screen; the first group is the number. "
-    "This suite's progress line if not given."
+    "Regular expression for the count that this program prints, whose first group is the number; by default, this "
+    "suite's progress line."
 )
 FIRST_COUNT = flags.DEFINE_string("first_count", alternating.COUNT, COUNT_HELP)
 SECOND_COUNT = flags.DEFINE_string("second_count", alternating.COUNT, COUNT_HELP)
-SIZE_HELP = "Work of one count of this program, such as 0.25 where frames are counted and 4 of them are a step."
+SIZE_HELP = "Work per count of this program, such as 0.25 if it counts frames, 4 of which are a step."
 FIRST_SIZE = flags.DEFINE_float("first_size", 1.0, SIZE_HELP, 1e-9)
 SECOND_SIZE = flags.DEFINE_float("second_size", 1.0, SIZE_HELP, 1e-9)
 flags.adopt_module_key_flags(turn_flags)
@@ -38,7 +39,7 @@ flags.adopt_module_key_flags(turn_flags)
 def main(argv: list[str]) -> None:
     del argv
     cli.quiet()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(cli.INTERRUPTED))  # which ends both programs as well
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(cli.INTERRUPTED))  # leaving the context ends both programs
     named = ((FIRST, FIRST_COUNT, FIRST_SIZE), (SECOND, SECOND_COUNT, SECOND_SIZE))
     for _, count, _ in named:
         try:

@@ -1,4 +1,4 @@
-"""Measures throughput against the machine's own bound: `python -m repro.benchmark --what=impala_atari`."""
+"""Measures throughput relative to a bound of this machine: `python -m repro.benchmark --what=impala_atari`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ WHAT = flags.DEFINE_enum(
     "what",
     "impala_atari",
     sorted(module.name for module in pkgutil.iter_modules(benchmarks.__path__) if not module.ispkg),
-    "What is measured.",
+    "What to measure.",
 )
 CONFIG = cli.define_config()
 JSON = cli.define_json()
-SECONDS = flags.DEFINE_float("seconds", 8.0, "Length of each measurement.", 0.1)
-REPEATS = flags.DEFINE_integer("repeats", 3, "Times that everything is measured.", 1)
+SECONDS = flags.DEFINE_float("seconds", 8.0, "Seconds of each measurement.", 0.1)
+REPEATS = flags.DEFINE_integer("repeats", 3, "Number of times that everything is measured.", 1)
 
 
 def main(argv: list[str]) -> None:
@@ -72,7 +72,7 @@ def _lines(result: dict[str, Any]) -> list[tuple[str, str]]:
         ]
         step = result["train_step T=20 B=32"]
         return [*lines, ("train step T=20 B=32", f"{step:,.0f}"), ("share", f"{result['share']:.2%}")]
-    frames = result.get("frames_per_step")  # of environments that repeat actions
+    frames = result.get("frames_per_step")  # for environments that repeat actions
     rates = {**result["parts"], "whole": result["whole"], "serial bound": result["bound"]}
     if "outer_parts" in result:
         rates |= {**result["outer_parts"], "outer bound": result["outer_bound"]}

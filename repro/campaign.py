@@ -1,7 +1,7 @@
 """Works through the results campaign: `python -m repro.campaign --dry_run`, then without the flag.
 
-The plan is `paper_configs/campaign.py`. Runs with a valid record are done, interrupted ones resume, and every core has
-a run of its own. Ctrl-C and SIGTERM save; the same command goes on. It commits nothing.
+The plan is `paper_configs/campaign.py`. Runs that have a valid record are skipped, interrupted ones are resumed, and
+each core has one run. Ctrl-C and SIGTERM save; the same command continues. The campaign commits nothing.
 """
 
 from __future__ import annotations
@@ -28,21 +28,26 @@ if TYPE_CHECKING:
     from repro.launch.recorded_job import RecordedJob
 
 PLAN = flags.DEFINE_string("plan", "paper_configs/campaign.py", "File with the stages of runs.")
-DRY_RUN = flags.DEFINE_bool("dry_run", False, "Print the plan and how far it is, and run nothing.")
-PAUSE = flags.DEFINE_bool("pause", False, "Save the runs of a campaign at work and free its cores, until --resume.")
-RESUME = flags.DEFINE_bool("resume", False, "Let a paused campaign go on.")
+DRY_RUN = flags.DEFINE_bool("dry_run", False, "Print the plan and its progress, and run nothing.")
+PAUSE = flags.DEFINE_bool("pause", False, "Save the runs of a running campaign and free its cores until --resume.")
+RESUME = flags.DEFINE_bool("resume", False, "Continue a paused campaign.")
 ONLY = flags.DEFINE_list(
-    "only", [], "Papers, experiments, agents, tasks or scales, such as refer,atari_shallow/pong: a slash narrows down."
+    "only",
+    [],
+    "Only runs of these papers, experiments, agents, tasks or scales, such as refer,atari_shallow/pong; words joined "
+    "by a slash must all match.",
 )
 CORES = flags.DEFINE_string("cores", None, "Numbers of the cores to use, such as 0,2-3; all if not given.")
-CLUSTER = flags.DEFINE_string("cluster", None, "Ray cluster that does the runs: auto, or ray://<head>:10001.")
-SHARE = flags.DEFINE_string("share", "1/1", "k/n: every n-th run, from the k-th on, so that n machines share the plan.")
-RETRY = flags.DEFINE_bool("retry", False, "Also take up the runs that failed before.")
-RESULTS_DIR = flags.DEFINE_string("results_dir", None, "Records; results/, and runs/records/ at smoke scale.")
-RUNS_DIR = flags.DEFINE_string("runs_dir", "runs", "Folder of checkpoints and logs, and of the campaign's own state.")
+CLUSTER = flags.DEFINE_string("cluster", None, "Ray cluster on which to make the runs: auto, or ray://<head>:10001.")
+SHARE = flags.DEFINE_string("share", "1/1", "k/n: every n-th run from the k-th on, so that n machines share the plan.")
+RETRY = flags.DEFINE_bool("retry", False, "Also try runs again that failed before.")
+RESULTS_DIR = flags.DEFINE_string(
+    "results_dir", None, "Folder of the records; if not given, results/, or records/ in --runs_dir at smoke scale."
+)
+RUNS_DIR = flags.DEFINE_string("runs_dir", "runs", "Folder of checkpoints, logs and the state of the campaign.")
 
 WIDE_COLUMNS = 120
-"""A narrower terminal shows no sums, so that the names of the blocks fit."""
+"""Smallest width of a terminal for all columns; narrower ones show no sums, so that the names of the blocks fit."""
 
 
 def main(argv: list[str]) -> None:
@@ -75,7 +80,7 @@ def main(argv: list[str]) -> None:
         with console.status("Reading the plan and its records"):
             stages = load_stages(Path(PLAN.value))
             every = [run for blocks in stages.values() for block in blocks for run in block.runs()]
-            check_choice(every, ONLY.value, SHARE.value)  # before their order, which takes many seconds
+            check_choice(every, ONLY.value, SHARE.value)  # before ordering the plan, which takes many seconds
             steps = list(order(stages))
             planned = _plan_runs(choose(steps, ONLY.value, SHARE.value), cluster, console)
         if DRY_RUN.value:
@@ -88,11 +93,11 @@ def main(argv: list[str]) -> None:
 
 
 def _work_through(planned: Sequence[Planned], folder: CampaignFolder, cores: Sequence[int], console: Console) -> bool:
-    """Runs what is left; returns whether something failed, was refused or is set aside.
+    """Makes the runs that are left; returns whether a run failed, was refused or is set aside, or the campaign stopped.
 
     Raises:
-        ValueError: another campaign is at work in this folder, or the code is not committed.
-        GateError: what the code learns could not be measured.
+        ValueError: another campaign is working in this folder, or the code has uncommitted changes.
+        GateError: the golden values could not be computed.
     """
     from repro.launch.campaign import CampaignFollower, Estimates, describe_rest, name_of
     from repro.launch.scheduler import END_SECONDS, PAUSE_SECONDS, Scheduler
@@ -108,7 +113,7 @@ def _work_through(planned: Sequence[Planned], folder: CampaignFolder, cores: Seq
     done = {item.run for item in planned if _is_done(item, estimates)}
     left = [item for item in planned if item.run not in done and name_of(item.run) not in aside]
     left_out = 0
-    if not CLUSTER.value:  # whose machines may have what this one lacks
+    if not CLUSTER.value:  # machines of a cluster may have modules that this one lacks
         left, left_out = _leave_out_unplayable(left, console)
     for name, found in aside.items():
         _say(console, f"{name} is set aside, {found['reason']} (--retry takes it up again)")
@@ -139,7 +144,7 @@ def _work_through(planned: Sequence[Planned], folder: CampaignFolder, cores: Seq
 
 
 def _leave_out_unplayable(left: Sequence[Planned], console: Console) -> tuple[list[Planned], int]:
-    """The runs whose environments are installed, and the number of the others, of which it says what they need."""
+    """Returns the runs whose environments are installed, and the number of others; prints what these need."""
     from repro.launch.jobs import check_modules
 
     playable: list[Planned] = []
@@ -156,11 +161,11 @@ def _leave_out_unplayable(left: Sequence[Planned], console: Console) -> tuple[li
 
 
 def _check_code(left: Sequence[Planned], folder: CampaignFolder, console: Console) -> dict[str, str]:
-    """Returns the behaviours whose runs would soon be stale, with the reason; smoke runs prove the path alone.
+    """Returns the behaviours whose runs would soon be stale, with the reason; smoke runs are not checked.
 
     Raises:
-        ValueError: the code has changes that are not committed.
-        GateError: what the code learns could not be measured.
+        ValueError: the code has uncommitted changes.
+        GateError: the golden values could not be computed.
     """
     from repro.evidence import records
     from repro.launch import gate
@@ -175,7 +180,7 @@ def _check_code(left: Sequence[Planned], folder: CampaignFolder, console: Consol
 
 
 def _set_aside(planned: Sequence[Planned], folder: CampaignFolder) -> dict[str, dict[str, str]]:
-    """The failed ones of some runs, as `CampaignFolder.failures` has them."""
+    """Returns the runs that failed before, as `CampaignFolder.failures` does, restricted to the planned ones."""
     from repro.launch.campaign import name_of
 
     names = {name_of(item.run) for item in planned}
@@ -191,10 +196,10 @@ def _is_done(item: Planned, estimates: Estimates) -> bool:
 
 
 def _plan_runs(chosen: Sequence[tuple[Run, Block]], cluster: Cluster | None, console: Console) -> list[Planned]:
-    """Runs with their jobs, which a cluster does if there is one.
+    """Returns the chosen runs with their jobs, which are made on the cluster if there is one.
 
     Raises:
-        ValueError: as for `jobs.make_job`.
+        ValueError: as for `jobs.make_job`, or an experiment does not exist on the machines of the cluster.
     """
     from repro.launch.campaign import Planned
     from repro.launch.cluster_job import ClusterJob
@@ -212,7 +217,7 @@ def _plan_runs(chosen: Sequence[tuple[Run, Block]], cluster: Cluster | None, con
 
 
 def _pause(folder: CampaignFolder, console: Console) -> None:
-    """Asks for a pause, and waits until the cores are free."""
+    """Requests a pause, and waits until all runs are saved and the cores are free."""
     from repro.launch.scheduler import PAUSE_SECONDS
 
     folder.pause()
@@ -238,7 +243,7 @@ def _resume(folder: CampaignFolder, console: Console) -> None:
 def _show_plan(
     steps: Sequence[Step], planned: Sequence[Planned], folder: CampaignFolder, num_cores: int, console: Console
 ) -> None:
-    """Prints the blocks with their runs, core-hours and rows, and on a wide terminal each also summed up so far."""
+    """Prints the blocks with their runs, core-hours and rows, and on a wide terminal also cumulative sums."""
     from rich.table import Table
 
     from repro.launch.campaign import Estimates, describe_rest, name_of

@@ -1,11 +1,11 @@
 """Checks all records: `python -m repro.check [--json=out.json] [--paper=...] [--experiment=...]`.
 
-The exit code is 1 when a file is no valid record in its place and in the unit of the number it answers, when a
-record fell out of the band that the others of its group make, when a published number was changed, or when a committed
-record names a commit that is not in the checkout's history. A record whose experiment's config or whose agent's
-behaviour version has changed since is stale: shown, not counted, and an error where a row of `docs/results.md` or of
-`README.md` still rests on it. Records of another folder, those of a rerun, are judged by the committed ones:
-`--results_dir=runs/again/records`.
+The exit code is 1 if a file is no valid record for its path or has another unit than the number that it answers, if a
+record is outside the band of the others in its group, if a published number or a record differs from its checksum, or
+if a committed record names a commit that is not in the history of this checkout. A record is stale if its experiment's
+config or its agent's behaviour version has changed since; it is shown but not counted, and an error if a row of
+`docs/results.md` or `README.md` is still based on it. Records in another folder, such as those of a rerun, are judged
+by the committed ones: `--results_dir=runs/again/records`.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from repro.report import tables
 from repro.report.markdown import shows
 
 PAGES = (ROOT / "docs" / "results.md", ROOT / "README.md")
-"""Where results are shown."""
+"""Files that show results."""
 
 
 @dataclasses.dataclass(frozen=True)
 class CheckResult:
-    """What a check found.
+    """Result of a check.
 
     Attributes:
-        records: valid records, stale ones among them.
-        stale: path of each stale record to the reason.
-        errors: files that are not valid records, are in a wrong unit, were made by code that is gone, or hold changed
-            published numbers.
-        judged: what the bands say of each record that is not stale.
-        rows: every row of the papers looked at.
-        settings: paper to how many printed settings its configs at paper scale hold, and hold otherwise.
+        records: valid records, including stale ones.
+        stale: paths of the stale records, each with the reason.
+        errors: files that are not valid records, have a wrong unit, were made by an unknown commit or were changed, and
+            rows on pages that are based on stale records.
+        judged: judgement of each record that is not stale by its band.
+        rows: all rows of the checked papers.
+        settings: for each paper, how many of its printed settings its configs have at paper scale, by status.
     """
 
     records: list[StoredRecord]
@@ -55,18 +55,18 @@ class CheckResult:
 
     @property
     def regressions(self) -> list[judgements.Judgement]:
-        """Records that fell out of their band."""
+        """Judgements of the records outside their bands."""
         return [found for found in self.judged if found.fell_out]
 
     @property
     def judged_by(self) -> dict[str, int]:
-        """How many records are judged by what; see `judgements.KINDS`."""
+        """Number of records for each kind of judgement; see `judgements.KINDS`."""
         counts = collections.Counter(found.kind for found in self.judged)
         return {kind: counts[kind] for kind in judgements.KINDS}
 
     @property
     def passed(self) -> bool:
-        """Whether nothing makes the exit code 1."""
+        """Whether there is no error and no regression, so that the exit code is 0."""
         return not (self.errors or self.regressions)
 
 
@@ -79,19 +79,20 @@ def check(
     committed_dir: pathlib.Path | None = None,
     pages: Sequence[pathlib.Path] = (),
 ) -> CheckResult:
-    """Reads and judges the records below a directory.
+    """Reads and judges the records in a folder.
 
     Args:
-        results_dir: root of the record layout.
-        paper: only this paper.
-        experiment: only this experiment.
-        published_dir: published numbers.
-        configs_dir: current configs.
-        committed_dir: records to judge by; None for those of `results_dir` alone.
-        pages: Markdown files no row of which may rest on a stale record.
+        results_dir: root of the records.
+        paper: the only paper to check; None for all.
+        experiment: the only experiment to check; None for all.
+        published_dir: folder of the published numbers.
+        configs_dir: folder of the current configs.
+        committed_dir: folder of the records to judge by; None for those in `results_dir` only.
+        pages: Markdown files whose rows must not be based on stale records.
 
     Raises:
-        PublishedError: the published numbers themselves cannot be read.
+        PublishedError: the published numbers cannot be read.
+        RecordError: the list of outliers cannot be read.
     """
 
     def wanted(path: pathlib.Path) -> bool:
@@ -135,7 +136,7 @@ def check(
 
 
 def as_json(result: CheckResult) -> dict[str, Any]:
-    """Returns the findings as plain JSON: counts, faults, stale records with reasons, and all rows."""
+    """Returns the result as plain JSON: counts, faults, stale records with reasons, regressions and all rows."""
     return {
         "records": len(result.records),
         "faults": [{"path": str(error.path), "message": error.message} for error in result.errors],
@@ -158,7 +159,7 @@ def as_json(result: CheckResult) -> dict[str, Any]:
 
 
 def show(result: CheckResult, console: rich.console.Console) -> None:
-    """Prints the rows that have records, but for random play, the counts of all rows, and what is wrong or stale."""
+    """Prints the rows with records (except random play), the counts of all rows, stale records, errors, regressions."""
     shown = [row for row in result.rows if row.seeds and not tables.is_random_play(row)]
     if shown:
         console.print(tables.terminal_table(shown, console.width))
@@ -237,7 +238,7 @@ def _stale_rows(
     published_dir: pathlib.Path,
     configs_dir: pathlib.Path,
 ) -> list[ValidationError]:
-    """An error for each line of the pages with a row as stale records would make it, were they current."""
+    """Returns an error for each line of the pages that shows a row made from stale records."""
     groups = group_records(stored, configs_dir, keep_stale=True)
     papers = sorted({item.record["paper"] for item in stored})
     as_current = make_rows(
@@ -254,7 +255,7 @@ def _stale_rows(
 
 
 def _counts(rows: list[Row]) -> dict[str, dict[str, int]]:
-    """Paper to verdict to how many printed numbers and sentences have it."""
+    """Returns for each paper the number of printed numbers and sentences with each verdict."""
     by_paper: dict[str, list[Row]] = collections.defaultdict(list)
     for row in rows:
         if row.finding is not None:
@@ -270,7 +271,7 @@ def _papers(results_dir: pathlib.Path) -> list[str]:
 def _define_flags() -> None:
     cli.define_json()
     flags.DEFINE_string("results_dir", "results", "Folder with the records.")
-    flags.DEFINE_string("committed_dir", "results", "Folder with the records to judge those of another folder by.")
+    flags.DEFINE_string("committed_dir", "results", "Folder with the records by which to judge those in --results_dir.")
     flags.DEFINE_string("paper", None, "Check only this paper.")
     flags.DEFINE_string("experiment", None, "Check only this experiment.")
 

@@ -1,4 +1,4 @@
-"""What all commands share: quiet start, flags of nested configurations, one sentence for an error."""
+"""Functions that all commands share: quiet start, flags of nested configurations, one-sentence errors."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ from ml_collections import config_flags
 from repro.config import LATER, agents, flatten, resolve_plain
 from repro.files import locate, reason, write_whole
 
-flags.disclaim_key_flags()  # those defined here are shown by the help of the command that has them
+flags.disclaim_key_flags()  # flags defined here appear in the help of the command that uses them
 
-# Read where NumPy is imported, which commands do later. Agents that act in NumPy and evidence have small matrices, for
-# which a second thread costs several times what it saves.
+# NumPy reads this variable when it is imported, which happens later. Agents that act in NumPy, and evidence, have small
+# matrices, for which a second thread costs several times what it saves.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# Read where TensorFlow is imported, which would take oneDNN on processors with instructions for neural networks alone.
-# On others, too, its convolutions are faster than Eigen's (docs/performance.md).
+# TensorFlow reads this variable when it is imported. By default it uses oneDNN only on processors with instructions for
+# neural networks; oneDNN's convolutions are faster than Eigen's on others, too (docs/performance.md).
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 
 USAGE_ERROR = 2
 """Exit code for input that cannot be used."""
 
 INTERRUPTED = 130
-"""Exit code after Ctrl-C, where nothing had to be saved."""
+"""Exit code after Ctrl-C if nothing had to be saved."""
 
 FULL = (errno.EDQUOT, errno.ENOSPC)
-"""What the system says where a quota or the disk is full."""
+"""Error numbers for a full quota or disk."""
 
 INACCESSIBLE = (errno.EACCES, *FULL, errno.EROFS)
-"""What the system says where a file is not the user's, a quota or the disk is full, or nothing can be written."""
+"""Error numbers for missing permission, a full quota or disk, and a read-only file system."""
 
 
 def quiet() -> None:
-    """Keeps third-party messages off the screen; call before TensorFlow is imported."""
+    """Suppresses messages of third-party libraries; call it before TensorFlow is imported."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     warnings.simplefilter("ignore")
@@ -59,9 +59,10 @@ def quiet() -> None:
 
 
 def load_tensorflow() -> None:
-    """Imports TensorFlow and TF-Agents, quietly, and keeps Python's garbage collector from what they make.
+    """Imports TensorFlow and TF-Agents without messages, and excludes their objects from garbage collection.
 
-    Nothing of it ever ends, and the collector goes through it again and again, while they load and while a run begins.
+    These objects live as long as the process, and the collector would traverse them repeatedly while they are loaded
+    and while a run begins.
     """
     quiet()
     gc.disable()
@@ -71,9 +72,14 @@ def load_tensorflow() -> None:
 
 
 def fail(message: object, code: int = USAGE_ERROR) -> NoReturn:
-    """Prints one sentence and ends the process, and frees what the functions of an error that is caught still hold.
+    """Prints one sentence and ends the process by SystemExit.
 
-    Among it may be emulators, which ALE calls leaked on the screen where they live when Python ends.
+    The local variables of a caught error's frames are freed before. They may include emulators, and ALE prints that
+    emulators alive at the end of Python are leaked.
+
+    Args:
+        message: the sentence.
+        code: exit code.
     """
     if (error := sys.exception()) is not None:
         traceback.clear_frames(error.__traceback__)
@@ -82,9 +88,9 @@ def fail(message: object, code: int = USAGE_ERROR) -> NoReturn:
 
 
 def run(main: Callable[[list[str]], None]) -> None:
-    """`absl.app.run`, with one sentence and exit code 2 for flags that cannot be used; Ctrl-C ends quietly.
+    """Calls `absl.app.run`; invalid flags give one sentence and exit code 2, and Ctrl-C ends without a message.
 
-    A file that cannot be read or written is one sentence as well, where no command says more of it.
+    A file that cannot be read or written also gives one sentence, unless the command handles the error itself.
     """
     try:
         app.run(main, flags_parser=parse_flags)
@@ -97,11 +103,11 @@ def run(main: Callable[[list[str]], None]) -> None:
 
 
 def describe_file_error(error: OSError, folder: Path) -> str:
-    """Returns what the system said of a file that a command writes or reads, without a full stop.
+    """Returns a description, without a full stop, of an error while a command reads or writes a file.
 
     Args:
-        error: that was caught.
-        folder: that a disk is named by which is full, where the error names no file.
+        error: the caught error.
+        folder: a folder on the full disk, named if the error names no file.
     """
     if error.errno in FULL:
         return f"could not write to {error.filename or folder} ({error.strerror}); free some space"
@@ -111,7 +117,11 @@ def describe_file_error(error: OSError, folder: Path) -> str:
 
 
 def parse_flags(argv: Sequence[str]) -> list[str]:
-    """Parses; unknown fields name the nearest one, wrong types say what is expected; exit code 0 after `--help`."""
+    """Parses the flags of a command, including fields of a configuration, and returns the remaining arguments.
+
+    Errors are one sentence with exit code 2: for an unknown field with the most similar one, for a wrong type with the
+    expected one. `--help` also lists the fields of a given configuration, and ends with exit code 0.
+    """
     argv = _with_equals_signs(argv)
     settings = dict(re.findall(r"^--config(?:\.([\w.]+))?=(.*)$", a)[0] for a in argv if _CONFIG.match(a))
     fields: Mapping[str, object] = {}
@@ -124,7 +134,7 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
         fail(f"--config.{min(settings)} changes a field of a configuration, which --config=<file> must name.")
     try:
         rest = flags.FLAGS(argv)
-    except SystemExit:  # of a flag that has shown the help, with code 1
+    except SystemExit:  # --help has printed the help and exits with code 1
         if fields:
             print("\nFields of this configuration, with the values of its file, whose comments say units and sources:")
             print("\n".join(f"  --config.{name}={_write(value)}" for name, value in fields.items()))
@@ -149,12 +159,12 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
 
 
 def command(module: str, *arguments: str) -> str:
-    """Returns a command of the suite to copy, with the Python that runs this one as it was called."""
+    """Returns a command line of the suite for users to copy, with the Python interpreter as it was called."""
     return shlex.join([sys.orig_argv[0], "-m", module, *arguments])
 
 
 def define_config(example: str = "paper_configs/impala/atari_shallow.py:desk") -> flags.FlagHolder:
-    """The flag `--config=paper_configs/<paper>/<experiment>.py[:scale]`, whose fields are flags too."""
+    """Defines the flag `--config=paper_configs/<paper>/<experiment>.py[:scale]`, whose fields become flags, too."""
     return config_flags.DEFINE_config_file(
         "config",
         None,
@@ -164,7 +174,7 @@ def define_config(example: str = "paper_configs/impala/atari_shallow.py:desk") -
 
 
 def define_json() -> flags.FlagHolder[str | None]:
-    """The flag `--json=<file>`; a folder that is not there is an error before the command does its work."""
+    """Defines the flag `--json=<file>`; a missing folder is an error before the command does its work."""
     holder = flags.DEFINE_string("json", None, "Also write the result to this file.")
     message = "there is no such folder, or it is a folder itself"
     flags.register_validator(holder, lambda path: not path or _can_hold(Path(path)), message)
@@ -176,7 +186,7 @@ def _can_hold(path: Path) -> bool:
 
 
 def write_json(path: str | None, document: object) -> None:
-    """Writes the file of `--json` whole, or fails with one sentence and exit code 1; does nothing without a path."""
+    """Writes the file of `--json` atomically, or fails with exit code 1; does nothing without a path."""
     if path is None:
         return
     try:
@@ -186,7 +196,7 @@ def write_json(path: str | None, document: object) -> None:
 
 
 def load_config(flag: str) -> ml_collections.ConfigDict:
-    """Returns the configuration that `--config=<path>[:scale]` names, without overrides; fails where there is none."""
+    """Returns the configuration of `--config=<path>[:scale]`, without overrides; fails if the file has no valid one."""
     path, *scale = flag.split(":", 1)
     if not os.path.isfile(path):
         known = _suite_configs()
@@ -200,7 +210,7 @@ def load_config(flag: str) -> ml_collections.ConfigDict:
         if not path.endswith(".py") or (get_config := runpy.run_path(path).get("get_config")) is None:
             fail(f"{path} is no configuration: a Python file with a function get_config(scale).")
         config = get_config(*scale)
-    except Exception as error:  # whatever a file may raise, its writer learns where and why
+    except Exception as error:  # for any error of the file, the message says where and why
         fail(f"{path}: {error}" if is_suite and isinstance(error, ValueError) else locate(error, path))
     if not isinstance(config, ml_collections.ConfigDict):
         fail(f"{path}: get_config must return a ConfigDict, not {type(config).__name__}.")
@@ -214,9 +224,9 @@ def _suite_configs() -> list[str]:
 
 
 def _check_own(path: str, config: ml_collections.ConfigDict) -> None:
-    """Fails for a field of a user's configuration that none of the suite's has: nothing would read it.
+    """Fails if a user's configuration has a field that none of the suite's has, since nothing would read it.
 
-    And for one that it lacks, but all of the suite's with its algorithm have and need.
+    Also fails if it lacks a required field that all of the suite's configurations with the same algorithm have.
     """
     kind = "study" if "study" in config else "algorithm"
     for name in ("agent", kind):
@@ -236,13 +246,13 @@ def _check_own(path: str, config: ml_collections.ConfigDict) -> None:
 
 
 def _fields(config: ml_collections.ConfigDict) -> set[str]:
-    """Names of all fields that some agent of a configuration has."""
+    """Returns the names of all fields of a configuration's agents."""
     plain = config.to_dict()
     return set().union(*(flatten(resolve_plain(plain, agent)) for agent in agents(plain)))
 
 
 def _check_settings(config: ml_collections.ConfigDict, settings: Mapping[str, str]) -> None:
-    """Fails for a field that the configuration does not have, or text that its type cannot hold."""
+    """Fails for settings of unknown fields, of fields that the agent overrides, or with text of the wrong type."""
     fields = flatten(config)
     agent = settings.get("agent", config.agent)
     if agent not in agents(config):
@@ -285,24 +295,24 @@ def _is_int(value: object) -> bool:
 
 
 def _is_whole(text: str) -> bool:
-    """Whether a number is whole that is written as one of another kind, such as 2e5 or 1.5e6."""
+    """Returns whether a text is a whole number, possibly in another notation, such as 2e5 or 1.5e6."""
     return _NUMBER.fullmatch(text) is not None and float(text).is_integer()
 
 
 def _with_whole_number(argument: str, values: Mapping[str, object]) -> str:
-    """Writes a whole number of a field that takes no other with its digits alone, as its flag reads it."""
+    """Returns an argument for an integer field with digits only, as its flag requires; other arguments unchanged."""
     name, _, text = argument.partition("=")
     is_int = _is_int(values.get(name.removeprefix("--config.")))
     return f"{name}={float(text):.0f}" if is_int and _is_whole(text) and not text.isdecimal() else argument
 
 
 def _write(value: object) -> str:
-    """A value as its flag takes it: several without brackets, and in quotes what a shell would change."""
+    """Returns a value as its flag accepts it: several values without brackets, quoted for a shell if necessary."""
     return shlex.quote(",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value))
 
 
 def _with_equals_signs(argv: Sequence[str]) -> list[str]:
-    """Writes `--config <file>` and `--config.<field> <value>` with an equals sign."""
+    """Returns arguments in which `--config <file>` and `--config.<field> <value>` are joined by an equals sign."""
     joined: list[str] = []
     for argument in argv:
         if joined and re.fullmatch(r"--config(\.[\w.]+)?", joined[-1]):
@@ -313,14 +323,14 @@ def _with_equals_signs(argv: Sequence[str]) -> list[str]:
 
 
 def nearest(name: str, names: Sequence[str]) -> str:
-    """`; did you mean 'x'?` for the nearest of some names, or nothing."""
+    """Returns `; did you mean 'x'?` with the most similar of some names, or nothing."""
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
 _CONFIG = re.compile(r"--config(\.[\w.]+)?=")
 _OPTIONAL = re.compile(r"env\.(?!name$|task$)|num_env_(frames|steps)$|recorded$")
-"""Fields that other environments have no use for, the two of the budget, of which one is there, and one of records."""
+"""Fields that configurations may lack: those of other environments, one of the two for the budget, and `recorded`."""
 _NUMBER = re.compile(r"\d+(\.\d*)?([eE]\+?\d{1,2})?")
 
 

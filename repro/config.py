@@ -1,4 +1,4 @@
-"""Nested configurations: dotted names of fields, and the agents of an experiment with the fields of their own."""
+"""Nested configurations: dotted names of fields, and the agents of an experiment with their own fields."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Any
 import ml_collections
 
 SCALES = ("smoke", "desk", "paper")
-"""Budgets of an experiment, smallest first."""
+"""Scales of an experiment, the smallest first."""
 PROCESSES = "processes"
-"""`runtime.schedule` of actors in processes of their own."""
+"""Value of `runtime.schedule` for actors in separate processes."""
 CHOSEN_FIELDS = ("num_actors", "envs_per_actor", "threads", "env_threads")
-"""Fields of `runtime` whose 0 is replaced by what the machine gives, see `repro/training/sizes.py`."""
+"""Fields of `runtime` in which 0 is replaced by a value for the machine; see `repro/training/sizes.py`."""
 
 LATER: Mapping[str, Mapping[str, Any]] = {
     "runtime": {"num_learners": 1, "steps_per_call": 8, "evaluator_episodes": 0, "replay_gb": 0.0},
     "network": {"compute_dtype": "float32"},
     "loss": {"traces": "root", "policy_target": "q_opc"},
 }
-"""Fields that came later, by section, with the values that change nothing for a run that was made before."""
+"""Fields that were added later, by section, with the values that older runs imply."""
 
 RANGES: Sequence[tuple[str, Callable[[float], bool], Sequence[str]]] = (
     ("a finite number above 0", lambda x: 0 < x < math.inf, (
@@ -67,12 +67,12 @@ RANGES: Sequence[tuple[str, Callable[[float], bool], Sequence[str]]] = (
         "num_actors", "envs_per_actor", "num_learners", "runtime.threads", "env_threads",
     )),
 )  # fmt: skip
-"""What a field, or each of several numbers that it has, may be, in words, and the ends of the names of such fields.
-What is no number is not compared."""
+"""Ranges of numeric fields: description, predicate, and the endings of the names of the fields to which they apply.
+Each number of a field with several must be in the range; values that are not numbers are not checked."""
 
 
 def flatten(config: Mapping[str, Any] | ml_collections.ConfigDict, prefix: str = "") -> dict[str, Any]:
-    """Returns every field of a nested configuration by its dotted name."""
+    """Returns all fields of a nested configuration by their dotted names."""
     flat: dict[str, Any] = {}
     for name, value in config.items():
         if isinstance(value, (Mapping, ml_collections.ConfigDict)):
@@ -83,23 +83,23 @@ def flatten(config: Mapping[str, Any] | ml_collections.ConfigDict, prefix: str =
 
 
 def unknown_scale(scale: str) -> ValueError:
-    """Returns the error of a configuration that is asked for a scale that is none."""
+    """Returns the error for a configuration file that is called with an unknown scale."""
     return ValueError(f"Unknown scale {scale!r}: choose one of {', '.join(SCALES)}.")
 
 
 def agents(config: Mapping[str, Any] | ml_collections.ConfigDict) -> tuple[str, ...]:
-    """Returns the names of an experiment's agents: those of `variants`, or the only one."""
+    """Returns the names of an experiment's agents: the keys of `variants`, or else its only agent."""
     return tuple(config["variants"]) if "variants" in config else (config["agent"],)
 
 
 def is_chosen(name: str, value: Any) -> bool:
-    """Returns whether a field, by its dotted name, leaves its value to the machine."""
+    """Returns whether a field, given by its dotted name, has a value that is chosen for the machine."""
     *_, section, field = f".{name}".rsplit(".", 2)
     return section == "runtime" and field in CHOSEN_FIELDS and value == 0
 
 
 def without_later(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a nested configuration as it was before the fields of `LATER`, where they have the values of then."""
+    """Returns a nested configuration without the fields of `LATER` that have the values implied by older runs."""
     return {
         name: {field: x for field, x in section.items() if field not in LATER[name] or x != LATER[name][field]}
         if name in LATER and isinstance(section, Mapping)
@@ -109,7 +109,7 @@ def without_later(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_later(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a nested configuration with the fields of `LATER` that its sections lack, with the values of then."""
+    """Returns a nested configuration with the missing fields of `LATER` added to its sections."""
     return {
         name: {**LATER.get(name, {}), **section} if isinstance(section, Mapping) else section
         for name, section in config.items()
@@ -117,7 +117,7 @@ def with_later(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def merge(config: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a nested configuration in which the fields of another take the places of its own."""
+    """Returns a nested configuration in which the fields of another one, `own`, replace or extend those of `config`."""
     merged = dict(config)
     for name, value in own.items():
         both = isinstance(value, Mapping) and isinstance(merged.get(name), Mapping)
@@ -126,10 +126,10 @@ def merge(config: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def resolve_plain(config: Mapping[str, Any], agent: str) -> dict[str, Any]:
-    """Returns what an agent reads: the fields of `variants.<agent>` in their places, without `variants`.
+    """Returns the configuration of one agent: the fields of `variants.<agent>` applied, and `variants` removed.
 
     Args:
-        config: nested plain dictionaries; one without variants has one agent, and is returned as it is.
+        config: configuration as nested plain dictionaries; without `variants` it has only one agent.
         agent: one of `agents(config)`.
 
     Raises:
@@ -142,22 +142,22 @@ def resolve_plain(config: Mapping[str, Any], agent: str) -> dict[str, Any]:
 
 
 def resolve(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
-    """Returns a copy of a configuration as its agent reads it; see `resolve_plain`."""
+    """Returns the configuration of `config.agent` as a copy; see `resolve_plain`."""
     return ml_collections.ConfigDict(resolve_plain(config.to_dict(), config.agent))
 
 
 def split_names(texts: Iterable[str]) -> tuple[str, ...]:
-    """Returns the names of a field; on the command line they stand with commas between, and the flag has one text."""
+    """Returns the names in a field of texts; a text from the command line has several names separated by commas."""
     return tuple(name for text in texts for name in text.split(","))
 
 
 def tasks(config: Mapping[str, Any] | ml_collections.ConfigDict) -> tuple[str, ...]:
-    """Returns the tasks that one agent learns together, `env.tasks`; empty where it learns `env.task` alone."""
+    """Returns the tasks that one agent learns together, `env.tasks`; empty if it learns `env.task` only."""
     return split_names(config.get("env", {}).get("tasks", ()))
 
 
 def of_task(config: ml_collections.ConfigDict, task: str) -> ml_collections.ConfigDict:
-    """Returns a copy of a configuration that plays one task alone, in place of those that are learned together."""
+    """Returns a copy of a configuration with one task instead of those that are learned together."""
     config = config.copy_and_resolve_references()
     config.env.task = task
     if "tasks" in config.env:
@@ -167,10 +167,10 @@ def of_task(config: ml_collections.ConfigDict, task: str) -> ml_collections.Conf
 
 
 def use_processes(config: ml_collections.ConfigDict) -> None:
-    """Puts the actors of a configuration in processes of their own, whatever its schedule was.
+    """Sets a configuration's schedule to actors in separate processes.
 
     Raises:
-        ValueError: there are no actors, or the agent has a schedule of its own.
+        ValueError: the experiment has no actors, or the agent has its own schedule.
     """
     if "schedule" not in config.get("runtime", {}):
         raise ValueError(f"{config.experiment} has no actors that could be processes of their own.")
@@ -180,33 +180,33 @@ def use_processes(config: ml_collections.ConfigDict) -> None:
 
 
 def missing_field(error: AttributeError | KeyError) -> str | None:
-    """Returns the name of a field, or section, that was read and that the configuration lacks; None: another error."""
+    """Returns the name of the missing field or section whose reading raised an error; None for any other error."""
     raised_in = traceback.extract_tb(error.__traceback__)[-1].filename
     named = re.search(r"'(\w+)\\?'", str(error))
     return named[1] if named and raised_in == inspect.getfile(ml_collections.ConfigDict) else None
 
 
 def check_schedule(config: ml_collections.ConfigDict, schedules: Sequence[str]) -> None:
-    """Raises ValueError if `runtime.schedule` is not one of those that an agent has."""
+    """Raises ValueError if `runtime.schedule` is not one of an agent's schedules."""
     if config.runtime.schedule not in schedules:
         raise ValueError(f"runtime.schedule={config.runtime.schedule!r}: choose {' or '.join(schedules)}.")
 
 
 def check_choice(field: str, value: str, choices: Collection[str]) -> None:
-    """Raises ValueError if a field does not have one of the values that it may have."""
+    """Raises ValueError if the value of a field is not one of its choices."""
     if value not in choices:
         raise ValueError(f"{field}={value!r}: choose {', '.join(choices)}.")
 
 
 def check_interval(field: str, ends: Sequence[float], *, above_zero: bool) -> None:
-    """Raises ValueError if a field does not have two numbers from 0, or above 0, the lower one first."""
+    """Raises ValueError if a field is not two numbers in ascending order, both from 0 on, or above 0."""
     if len(ends) != 2 or not 0 <= ends[0] <= ends[1] or (above_zero and ends[0] == 0):
         lowest = "above 0" if above_zero else "from 0"
         raise ValueError(f"{field}={tuple(ends)}: choose the two ends of an interval of numbers {lowest}.")
 
 
 def check_numbers(config: ml_collections.ConfigDict) -> None:
-    """Raises ValueError for a number, but of an environment, that is not in the range that `RANGES` gives its field."""
+    """Raises ValueError for a number outside the range of its field in `RANGES`; fields of `env` are not checked."""
     for name, value in flatten(config).items():
         values = value if isinstance(value, (list, tuple)) else (value,)
         numbers = [x for x in values if isinstance(x, (int, float)) and not isinstance(x, bool)]
@@ -216,7 +216,7 @@ def check_numbers(config: ml_collections.ConfigDict) -> None:
 
 
 def check_rates(learner: ml_collections.ConfigDict) -> None:
-    """Raises ValueError if `learning_rate` is 0 where `policy_learning_rate` is applied as a multiple of it."""
+    """Raises ValueError if `learning_rate`, of which `policy_learning_rate` is applied as a multiple, is 0."""
     if not learner.learning_rate > 0:
         raise ValueError(
             f"learner.learning_rate={learner.learning_rate}: choose a finite number above 0, of which "
@@ -225,14 +225,16 @@ def check_rates(learner: ml_collections.ConfigDict) -> None:
 
 
 def whole_product(factor: float, number: int) -> int | None:
-    """Returns a number times another that may be a fraction, where that is whole but for rounding, as 0.28 of 25 is 7.
+    """Returns the product of a possibly fractional factor and a number if it is whole up to rounding errors.
+
+    For example, 0.28 times 25 is 7.
 
     Args:
-        factor: of a configuration.
-        number: that it multiplies.
+        factor: factor in a configuration.
+        number: number that it multiplies.
 
     Returns:
-        None where the product is not whole.
+        The product, or None if it is not whole.
     """
     product = factor * number
     is_whole = math.isfinite(product) and math.isclose(product, round(product), abs_tol=1e-9)
@@ -240,10 +242,10 @@ def whole_product(factor: float, number: int) -> int | None:
 
 
 def budget(config: ml_collections.ConfigDict) -> tuple[str, int]:
-    """Returns the unit of a task's budget, `frames` where an action is repeated or else `steps`, and the budget.
+    """Returns the unit of a task's budget, `frames` if actions are repeated and else `steps`, and the budget.
 
     Raises:
-        ValueError: not one of the fields `num_env_frames` and `num_env_steps` is there.
+        ValueError: the configuration has both or none of the fields `num_env_frames` and `num_env_steps`.
     """
     if ("num_env_frames" in config) == ("num_env_steps" in config):
         raise ValueError("A configuration needs its budget in one of num_env_frames and num_env_steps.")
@@ -251,16 +253,16 @@ def budget(config: ml_collections.ConfigDict) -> tuple[str, int]:
 
 
 def total_budget(config: ml_collections.ConfigDict) -> tuple[str, int]:
-    """Returns unit and budget of a run: `budget` for each task that it learns. Errors as for `budget`."""
+    """Returns unit and budget of a run, which is `budget` times the number of its tasks. Errors as for `budget`."""
     unit, amount = budget(config)
     return unit, amount * max(1, len(tasks(config)))
 
 
 def frames_per_step(config: ml_collections.ConfigDict) -> int:
-    """Returns the units of the budget in one agent step: frames an action is repeated for, or 1.
+    """Returns the number of budget units in one agent step: the frames for which an action is repeated, or 1.
 
     Raises:
-        ValueError: an action is repeated for no frame.
+        ValueError: `env.frame_skip` is below 1.
     """
     if (frame_skip := config.env.get("frame_skip", 1)) < 1:
         raise ValueError(f"env.frame_skip={frame_skip}: choose 1 or more.")

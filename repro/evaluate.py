@@ -1,6 +1,6 @@
 """Evaluates a run with its paper's protocol: `python -m repro.evaluate --run_dir=runs/x --episodes=200`.
 
-Where an agent learned several tasks together, it is evaluated on one after the other, with so many episodes each.
+An agent that learned several tasks together is evaluated on one after the other, with --episodes on each.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from repro.training.experiment import Experiment
 
 RUN_DIR = flags.DEFINE_string("run_dir", None, "Required. Folder of the run.", required=True)
-EPISODES = flags.DEFINE_integer("episodes", None, "Episodes to play a task; the protocol's number if not given.", 1)
-TASK = flags.DEFINE_list("task", [], "Tasks to play, of those that the agent learned together; all if not given.")
-VIDEO = flags.DEFINE_string("video", None, "Write one more episode as a video to this .webm or .mp4 file.")
-EXPORT = flags.DEFINE_string("export", None, "Write the policy as a TensorFlow SavedModel to this folder.")
+EPISODES = flags.DEFINE_integer("episodes", None, "Episodes per task; the protocol's number if not given.", 1)
+TASK = flags.DEFINE_list("task", [], "Some of the tasks that the agent learned together; all if not given.")
+VIDEO = flags.DEFINE_string("video", None, "Also record an episode as a video in this .webm or .mp4 file.")
+EXPORT = flags.DEFINE_string("export", None, "Also write the policy as a TensorFlow SavedModel to this folder.")
 
 SEED_OFFSET = 1_000_000
-"""Evaluation games have other seeds than the training games of any run."""
+"""Offset of seeds, so that evaluation games differ from the training games of any run."""
 
 
 def main(argv: list[str]) -> None:
@@ -92,7 +92,7 @@ def main(argv: list[str]) -> None:
 
 
 def check_video(name: str | None) -> None:
-    """Fails for the name of a file that is no video's; without TensorFlow."""
+    """Fails if a file name has no ending of a video; does not load TensorFlow."""
     if not name:
         return
     from repro.acting.video_file import CODECS
@@ -104,11 +104,11 @@ def check_video(name: str | None) -> None:
 def read_configs(
     plain: Mapping[str, Any], chosen: Sequence[str]
 ) -> tuple[ml_collections.ConfigDict, dict[str, ml_collections.ConfigDict]]:
-    """Returns the configuration of a run, and that of each task to evaluate, or fails; without TensorFlow.
+    """Returns the configuration of a run, and that of each task to evaluate, or fails; does not load TensorFlow.
 
     Args:
-        plain: as the run's folder has it.
-        chosen: some of several tasks, as for `configs_by_task`.
+        plain: configuration in the run's folder.
+        chosen: names of some of several tasks, as for `configs_by_task`.
     """
     from repro.environments.names import configs_by_task
     from repro.evidence.migrations import rename_config
@@ -121,7 +121,7 @@ def read_configs(
 
 
 def read_run(run_dir: Path) -> dict[str, Any]:
-    """Returns the settings of the run in a folder, or fails with one that is meant; without TensorFlow."""
+    """Returns the settings of the run in a folder, or fails and suggests another run; does not load TensorFlow."""
     from repro.training.run_directory import LINEAGE, RunDirectoryError, is_complete, read_complete, read_settings
 
     try:
@@ -136,7 +136,7 @@ def read_run(run_dir: Path) -> dict[str, Any]:
 
 
 def suggest_run(path: Path) -> str:
-    """Returns `, such as runs/x` for a run in a folder, or for one beside it with a similar name, or nothing."""
+    """Returns `, such as runs/x` with a run in a folder, or else one beside it with a similar name, or nothing."""
     below, beside = (
         sorted(str(file.parent) for file in folder.glob("*/config.json")) for folder in (path, path.parent)
     )
@@ -146,7 +146,7 @@ def suggest_run(path: Path) -> str:
 
 
 def describe(evaluation: Mapping[str, Any]) -> str:
-    """Returns mean, std and protocol in words."""
+    """Returns mean, std and protocol of an evaluation in words."""
     from repro.training.progress_line import format_score
 
     mean, std, episodes = (evaluation[name] for name in ("mean", "std", "episodes"))
@@ -159,8 +159,8 @@ def describe_score(evaluations: Mapping[str, Mapping[str, Any]], normaliser: str
     """Returns the mean capped human-normalised score in words.
 
     Args:
-        evaluations: of each task.
-        normaliser: name of the random and human scores.
+        evaluations: evaluation of each task.
+        normaliser: name of the table of random and human scores.
     """
     from repro.evidence import published
     from repro.training.task_returns import capped_score
@@ -173,16 +173,16 @@ def describe_score(evaluations: Mapping[str, Mapping[str, Any]], normaliser: str
 
 
 def record_video(experiment: Experiment, run_dir: Path, seed: int, path: Path) -> None:
-    """Plays one episode and writes its video, and beside it a JSON file that says of which policy it is.
+    """Plays one episode and writes its video, and a JSON file beside it that describes the policy.
 
     Args:
-        experiment: of the run.
+        experiment: experiment of the run.
         run_dir: folder of the run.
-        seed: of the run.
-        path: of the video.
+        seed: seed of the run.
+        path: path of the video.
 
     Raises:
-        OSError, ValueError, RunDirectoryError: a file cannot be written, or the environment cannot be shown.
+        OSError, ValueError, RunDirectoryError: a file cannot be read or written, or the environment cannot be rendered.
     """
     from repro.acting.video import record_game
     from repro.config import budget
@@ -210,5 +210,5 @@ def record_video(experiment: Experiment, run_dir: Path, seed: int, path: Path) -
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # environments outside Python remove their files
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that environments outside Python remove their files
     cli.run(main)

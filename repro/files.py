@@ -1,4 +1,4 @@
-"""Files that are whole or absent, whenever a process is killed or a disk is full, locks, and places of errors."""
+"""Atomic writing of files, locks, private folders, and descriptions of errors."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from pathlib import Path
 from typing import TextIO
 
 JOIN_TRIES, JOIN_PAUSE = 1000, 0.001
-"""To join a folder that others are about to remove, and seconds between two."""
+"""Number of tries to join a folder that others may be removing, and seconds between two tries."""
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Writes a file in one step: it holds all of the text, or what it held before.
+    """Writes a file atomically: it contains either all of the text or its previous content.
 
-    The bytes go to a file of another name in the same folder, reach the disk, and only then take the name. A process
-    that is killed before may leave that other file, hidden, but never part of this one.
+    The text is written to a hidden file in the same folder, flushed to the disk, and then renamed. A process that is
+    killed before may leave the hidden file, but never a part of this one.
 
     Args:
-        path: the file to make or replace, with the permissions of a new file; its folder must exist.
-        text: written as UTF-8, line ends as they are.
+        path: the file to create or replace, with the permissions of a new file; its folder must exist.
+        text: content, written as UTF-8 with unchanged line ends.
 
     Raises:
-        OSError: disk full, no permission, no folder. The file stays as it was, and nothing is left beside it.
+        OSError: the disk is full, permission is missing or the folder does not exist. The file is unchanged then, and
+            nothing is left beside it.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
@@ -41,15 +42,16 @@ def write_whole(path: Path, text: str) -> None:
         with contextlib.suppress(OSError):
             partial.unlink()
         raise
-    with contextlib.suppress(OSError):  # not every file system can; the file is whole either way
+    with contextlib.suppress(OSError):  # not every file system supports it; the file is complete either way
         flush(path.parent)
 
 
 def reason(error: Exception) -> str:
-    """Returns what the system said of a file.
+    """Returns the system's message in an error about a file.
 
     Args:
-        error: an OSError, of `shutil` with the texts of several, or one of TensorFlow's, whose first line ends with it.
+        error: an OSError, one of `shutil` with the messages of several, or one of TensorFlow's, whose first line ends
+            with the system's message.
     """
     if strerror := getattr(error, "strerror", None):
         return strerror
@@ -60,11 +62,11 @@ def reason(error: Exception) -> str:
 
 
 def locate(error: Exception, path: str | None = None) -> str:
-    """Returns an error with its place in a Python file: `mine.py, line 3: NameError: name 'x' is not defined`.
+    """Returns an error with its location in a Python file: `mine.py, line 3: NameError: name 'x' is not defined`.
 
     Args:
-        error: that was caught.
-        path: the file whose last line on the error's way counts; None for the line that raised it.
+        error: the caught error.
+        path: file whose last line in the traceback is given; None for the line that raised the error.
     """
     kind, text = type(error).__name__, " ".join(str(error).split())
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if path in (None, frame.filename)]
@@ -75,10 +77,10 @@ def locate(error: Exception, path: str | None = None) -> str:
 
 
 def flush(path: Path) -> None:
-    """Waits until a file's bytes, or the names in a folder, have reached the disk.
+    """Waits until the content of a file, or the names in a folder, have reached the disk.
 
     Raises:
-        OSError: they cannot; not every file system can for a folder.
+        OSError: flushing failed; not every file system supports it for a folder.
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -88,13 +90,13 @@ def flush(path: Path) -> None:
 
 
 def try_lock(path: Path) -> TextIO | None:
-    """Returns the open file that holds a lock until it is closed or this process ends; None where another one does.
+    """Takes a lock until the returned file is closed or this process ends; returns None if another process holds it.
 
     Args:
-        path: of the lock's file, made if need be.
+        path: the lock's file, created if necessary.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the file cannot be created.
     """
     handle = path.open("w")
     if try_flock(handle.fileno(), fcntl.LOCK_EX):
@@ -104,7 +106,7 @@ def try_lock(path: Path) -> TextIO | None:
 
 
 def try_flock(descriptor: int, kind: int) -> bool:
-    """Takes a shared or an exclusive lock of an open file, and returns whether it could at once."""
+    """Tries to take a shared or an exclusive lock on an open file without waiting; returns whether it was taken."""
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -113,10 +115,10 @@ def try_flock(descriptor: int, kind: int) -> bool:
 
 
 def make_private_folder(path: Path) -> None:
-    """Makes a folder of this user alone, if need be.
+    """Creates a folder with access for this user only, unless it exists.
 
     Raises:
-        OSError: it cannot be made, or others than this user can write to it.
+        OSError: the folder cannot be created, belongs to another user, or is accessible to others.
     """
     with contextlib.suppress(FileExistsError):
         os.mkdir(path, 0o700)
@@ -124,15 +126,16 @@ def make_private_folder(path: Path) -> None:
 
 
 def join_folder(path: Path) -> int:
-    """Makes a folder if need be; returns a descriptor of it with a shared lock, which keeps it from being removed.
+    """Creates a private folder unless it exists, and returns a descriptor with a shared lock that prevents its removal.
 
     Raises:
-        OSError: it cannot be made, or others than this user can write to it.
+        OSError: the folder cannot be created, belongs to another user, or is accessible to others.
+        TimeoutError: other processes kept removing the folder.
     """
     for _ in range(JOIN_TRIES):
         with contextlib.suppress(FileExistsError):
             os.mkdir(path, 0o700)
-        with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as stack:  # it may have just been removed
+        with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as stack:  # it may just have been removed
             directory = _open_folder(path)
             stack.callback(os.close, directory)
             if try_flock(directory, fcntl.LOCK_SH) and os.path.samestat(os.fstat(directory), os.stat(path)):
@@ -143,7 +146,7 @@ def join_folder(path: Path) -> int:
 
 
 def remove_unused_folders(parent: Path, prefix: str) -> None:
-    """Removes this user's folders of these names whose processes have all ended."""
+    """Removes this user's folders with a prefix that no process has joined any more."""
     for path in parent.glob(f"{prefix}*"):
         with contextlib.suppress(OSError):
             directory = _open_folder(path)
@@ -154,17 +157,17 @@ def remove_unused_folders(parent: Path, prefix: str) -> None:
 
 
 def remove_folder_if_unused(path: Path, directory: int) -> None:
-    """Removes a folder, given a descriptor of it as well, if no other one has a lock."""
-    with contextlib.suppress(OSError):  # it was removed
+    """Removes a folder, given also an open descriptor of it, if no other descriptor has a lock on it."""
+    with contextlib.suppress(OSError):  # another process has removed it
         if try_flock(directory, fcntl.LOCK_EX) and os.path.samestat(os.fstat(directory), os.stat(path)):
             shutil.rmtree(path, ignore_errors=True)
 
 
 def _open_folder(path: Path) -> int:
-    """Returns a descriptor of a folder that nobody but this user can write to.
+    """Returns a descriptor of a folder of this user to which no other user has access.
 
     Raises:
-        OSError: there is no such folder.
+        OSError: the folder does not exist, belongs to another user, or is accessible to others.
     """
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     status = os.fstat(directory)

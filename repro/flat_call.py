@@ -1,4 +1,4 @@
-"""Calls of traced functions without most of what TensorFlow does in Python around them."""
+"""Calls of traced functions without most of TensorFlow's overhead in Python."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from repro.memory import as_tensor
 
 
 def flat_call(concrete: Any) -> Callable[..., list[tf.Tensor]]:
-    """Returns a traced function that takes the leaves of its arguments, and returns those of its outputs.
+    """Returns a function that calls a traced function with flat arguments and returns flat outputs.
 
-    A call of a `ConcreteFunction` compares nests, packs and unpacks them, which takes several times as long as the rest
-    of its Python, all of it with Python's lock. Leaves are in the order of `tf.nest.flatten`. Arrays are read where
-    they lie (`as_tensor`); what a function returns or assigns as it is may keep their memory, in which they must not
-    change then. No gradient is recorded.
+    A call of a `ConcreteFunction` compares, packs and unpacks nests, which takes several times as long as the rest of
+    its Python code and holds Python's lock. Leaves are in the order of `tf.nest.flatten`. The memory of arrays is used
+    without copying (`as_tensor`). If the function returns or assigns an argument unchanged, the result may share this
+    memory, so the array must not change as long as the result is used. No gradient is recorded.
+
+    The returned function raises TypeError if the number of leaves, or their shapes or dtypes, differ from those for
+    which the function was traced.
 
     Args:
-        concrete: a `tf.types.experimental.ConcreteFunction`, whose arguments have known shapes and no leaf of which is
-            None. Its variables must live as long as it is called.
-
-    Raises:
-        TypeError: in a call; the leaves are not as many, or have other shapes or types than those it was traced for.
+        concrete: a `tf.types.experimental.ConcreteFunction` whose arguments have known shapes and no leaves None. Its
+            variables must exist as long as the returned function is called.
     """
     inputs = concrete.inputs[: len(concrete.inputs) - len(concrete.captured_inputs)]
     shapes, dtypes = [tuple(x.shape) for x in inputs], [x.dtype for x in inputs]

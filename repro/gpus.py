@@ -6,9 +6,9 @@ import tensorflow as tf
 
 
 def visible_gpus() -> list[tf.config.PhysicalDevice]:
-    """Returns the GPUs that this process may compute on, also before its first operation.
+    """Returns the GPUs that this process may use; it may be called before the first operation of TensorFlow.
 
-    Those that `CUDA_VISIBLE_DEVICES` or `tf.config.set_visible_devices` hides are left out, as in actors, which have
-    none, and in synchronous learners, which have one each. One that is too old for TensorFlow counts: hide it.
+    GPUs hidden by `CUDA_VISIBLE_DEVICES` or `tf.config.set_visible_devices` are left out; actors therefore have none,
+    and synchronous learners one each. A GPU that is too old for TensorFlow is included and has to be hidden.
     """
     return tf.config.get_visible_devices("GPU")

@@ -1,4 +1,4 @@
-"""Learns with the chief of a run in another process; `repro.train` starts it for `runtime.num_learners` above 1."""
+"""Learns together with the chief of a run; `repro.train` starts this command for `runtime.num_learners` above 1."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from repro import cli
 
 RUN_DIR = flags.DEFINE_string("run_dir", None, "Folder with the run's config.json.", required=True)
 ADDRESS = flags.DEFINE_string("address", None, "Host and port of the chief.", required=True)
-LEARNER = flags.DEFINE_integer("learner", 1, "Number of this learner, from 1; the chief is 0.", 1)
+LEARNER = flags.DEFINE_integer("learner", 1, "Index of this learner, from 1; the chief is 0.", 1)
 
 
 def main(argv: list[str]) -> None:
     del argv
-    for number in (signal.SIGINT, signal.SIGTERM):  # the chief saves first; its actors take none of these handlers over
+    for number in (signal.SIGINT, signal.SIGTERM):  # the chief saves first; actors do not inherit these handlers
         signal.signal(number, lambda *_: None)
     cli.load_tensorflow()
 

@@ -1,4 +1,4 @@
-"""Memory of the machine that this process may still take, and replays that do not fit into it."""
+"""Memory that this process may still take, and a check that a replay fits into it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import NamedTuple
 import psutil
 
 PROCESS, GROUPS = Path("/proc/self"), Path("/sys/fs/cgroup")
+"""Linux's folders of this process and of control groups."""
 
 
 class _Names(NamedTuple):
-    """Files of a control group with its limit and what it uses, and in `memory.stat` that which can be given up."""
+    """Names of a control group's files with its limit and usage, and of reclaimable entries of `memory.stat`."""
 
     limit: str
     used: str
@@ -25,13 +26,14 @@ _SECOND = _Names("memory.max", "memory.current", ("active_file", "inactive_file"
 
 
 def available_bytes(process: Path = PROCESS, groups: Path = GROUPS) -> int:
-    """Memory that this process may still take: what the machine has left, or less where its control group has less.
+    """Returns the bytes that this process may still take: what the machine, or a control group with less, has left.
 
-    A limit of a group that contains that of the process holds for the process, too. What a group uses does not count as
-    far as it is a cache of files that can be given up.
+    Limits of all groups that contain the process apply. Reclaimable memory, such as a cache of files, does not count as
+    used.
 
     Args:
-        process, groups: folders of Linux: of this process, and of control groups, of version 1, 2 or both.
+        process: Linux's folder of this process.
+        groups: Linux's folder of control groups, version 1, 2 or both.
     """
     left, own = [psutil.virtual_memory().available], process / "cgroup"
     for line in own.read_text().splitlines() if own.exists() else ():
@@ -44,20 +46,21 @@ def available_bytes(process: Path = PROCESS, groups: Path = GROUPS) -> int:
 
 
 def check_fits(field: str, size: int, needed: int, empty: int = 0, step: int = 1, min_size: int = 1) -> None:
-    """Checks that a replay, when full, is not larger than the memory that is available.
+    """Checks that the full replay is not larger than the available memory.
 
-    It is taken up as the replay fills, so that the system, which grants more than there is, would end the process then.
+    Its memory is taken up as the replay fills. The system grants more memory than it has, and would kill the process
+    only when it runs out.
 
     Args:
-        field: of the configuration, which has the size.
-        size: its value.
+        field: field of the configuration with the size of the replay.
+        size: value of the field.
         needed: bytes of the full replay.
-        empty: bytes of one of size 0.
-        step: the size is rounded down to a multiple of it.
-        min_size: the smallest size of use.
+        empty: bytes of a replay of size 0.
+        step: the suggested size is a multiple of this number.
+        min_size: smallest useful size.
 
     Raises:
-        ValueError: it is larger; the message says what fits.
+        ValueError: the replay does not fit; the message says which size would.
     """
     available = available_bytes()
     if needed > available:
@@ -72,9 +75,9 @@ def check_fits(field: str, size: int, needed: int, empty: int = 0, step: int = 1
 
 
 def _left(root: Path, group: str, names: _Names) -> Iterator[int]:
-    """What limits leave of a group and of all that contain it; in a container the root may be the group itself.
+    """Yields the bytes that the limits of a group and of all groups that contain it leave.
 
-    A group that is not there, or that this process may not read, has no limit that could be known.
+    In a container, the root folder may be the group itself. Groups that do not exist or cannot be read are skipped.
     """
     path = PurePosixPath(group.lstrip("/"))
     for folder in (root / part for part in (path, *path.parents)):

@@ -1,4 +1,4 @@
-"""Memory that NumPy arrays and TensorFlow's tensors share, and what eager tensors leave behind."""
+"""Memory shared by NumPy arrays and TensorFlow's tensors, and a leak of eager tensors."""
 
 from __future__ import annotations
 
@@ -15,31 +15,32 @@ TP_NEW = 312
 
 
 def as_tensor(value: Any) -> tf.Tensor:
-    """A tensor on the CPU over the memory of an array, which it keeps alive; a tensor is returned as it is.
+    """Returns a CPU tensor that shares the memory of an array and keeps it alive; a tensor is returned unchanged.
 
-    Until nothing reads the tensor any more, the array must not change. What TensorFlow cannot use where it lies is
-    copied: an array whose memory is not contiguous, aligned to `ALIGNMENT` and writable, and one of booleans.
+    The array must not change as long as the tensor is used. Arrays that TensorFlow cannot share are copied: those whose
+    memory is not contiguous, aligned to `ALIGNMENT` and writable, and those that are not of integers or floating-point
+    numbers, such as booleans.
     """
     if isinstance(value, tf.Tensor):
         return value
     if isinstance(value, np.ndarray) and _can_share(value):
         return tf.experimental.dlpack.from_dlpack(value.__dlpack__())
-    return tf.constant(value)  # in half of the time of `tf.convert_to_tensor`
+    return tf.constant(value)  # takes half the time of `tf.convert_to_tensor`
 
 
 def stop_tensor_leak() -> bool:
-    """Lets CPython 3.11 free the whole of an eager tensor; otherwise each leaves up to 48 bytes for ever.
+    """Makes CPython 3.11 free eager tensors completely; otherwise each one leaks up to 48 bytes.
 
-    CPython 3.11 allocates room for the attributes of an object in `object.__new__` and frees it in the deallocator of
-    Python's classes. TensorFlow's `EagerTensor` is created by the first and has a deallocator of its own, which knows
-    nothing of this room (`EagerTensor_dealloc`, pywrap_tensor.cc). Double DQN makes a hundred tensors an update, and
-    5 kB would be lost with each update. Here the class gets `PyType_GenericNew` for its `tp_new`, which allocates no
-    such room: the state of every instance of a class derived from `int` or `tuple`. Attributes set on a tensor work as
-    before; with or without this function they are never freed, since that deallocator does not know of them either.
+    CPython 3.11 allocates memory for the attributes of an object in `object.__new__` and frees it in the deallocator of
+    Python's classes. TensorFlow's `EagerTensor` is created by the former but has its own deallocator, which does not
+    free this memory (`EagerTensor_dealloc`, pywrap_tensor.cc). Double DQN creates a hundred tensors per update and
+    would leak 5 kB each time. This function sets the `tp_new` of the class to `PyType_GenericNew`, which does not
+    allocate this memory, as for instances of classes derived from `int` or `tuple`. Attributes can be set on tensors as
+    before; with or without this function they are never freed, since TensorFlow's deallocator ignores them.
 
     Returns:
-        whether tensors are freed whole: False where the layout of the class is not the expected one; nothing is
-        changed then.
+        Whether tensors are freed completely; False if the class does not have the expected layout, in which case
+        nothing is changed.
     """
     api, tensor_class = ctypes.pythonapi, tf.__internal__.EagerTensor
 

@@ -1,6 +1,6 @@
 """Trains a population: `python -m repro.population --config=paper_configs/impala/atari_population.py --run_dir=runs/p`.
 
-Members train side by side up to a moment when they are compared; Ctrl-C and SIGTERM save, and the same command goes on.
+Members train in parallel and are compared at intervals. Ctrl-C and SIGTERM save; the same command continues.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from repro.training.sizes import Machine
 
 CONFIG = cli.define_config("paper_configs/impala/atari_population.py:desk")
-SEED = flags.DEFINE_integer("seed", 1, "Seed of first hyper-parameters, comparisons and members.", lower_bound=0)
-RUN_DIR = flags.DEFINE_string("run_dir", None, "Folder; one that holds this population resumes it.", required=True)
-JOBS = flags.DEFINE_integer(
-    "jobs", 1, "Members that train side by side on a machine, each on its share of the cores.", 1
+SEED = flags.DEFINE_integer("seed", 1, "Seed of initial hyper-parameters, comparisons and members.", lower_bound=0)
+RUN_DIR = flags.DEFINE_string(
+    "run_dir", None, "Required. Folder of the population; one that holds this population resumes it.", required=True
 )
-RAY = flags.DEFINE_string("ray", None, "Address of a Ray cluster that trains the members; local begins one here.")
+JOBS = flags.DEFINE_integer(
+    "jobs", 1, "Members that train in parallel on this machine, each on an equal share of the cores.", 1
+)
+RAY = flags.DEFINE_string("ray", None, "Address of a Ray cluster that trains the members; local starts one here.")
 flags.mark_flag_as_required("config")
 
 
@@ -49,7 +51,7 @@ def main(argv: list[str]) -> None:
     try:
         unit, _ = budget(CONFIG.value)
         check_numbers(resolve(CONFIG.value))
-        if not RAY.value and not is_complete(run_dir):  # machines of a cluster may have what this one lacks
+        if not RAY.value and not is_complete(run_dir):  # machines of a cluster may have modules that this one lacks
             check_package(CONFIG.value.env.name)
         if chosen := fill_in(CONFIG.value, run_dir, lambda: _find_machine(threads)):
             print(chosen, file=sys.stderr)
@@ -74,13 +76,13 @@ def main(argv: list[str]) -> None:
     except OSError as error:
         cli.fail(f"{cli.describe_file_error(error, run_dir)}; the same command goes on.", 1)
     message = f"{run_dir} is complete, see {figure}."
-    if not (run_dir / ORIGIN).exists():  # else it is evaluated by what has started it
+    if not (run_dir / ORIGIN).exists():  # otherwise the command that started it evaluates it
         message += f" Evaluate its best member with: {cli.command('repro.evaluate', f'--run_dir={best}')}"
     print(message)
 
 
 def _describe_start(run_dir: Path, folders: Sequence[Path]) -> str:
-    """What a population says before its processes load TensorFlow and build its members, which takes seconds."""
+    """Returns the message before the processes load TensorFlow and build the members, which takes seconds."""
     from repro.training.run_directory import has_saved
 
     config, (unit, amount) = CONFIG.value, total_budget(resolve(CONFIG.value))
@@ -93,7 +95,7 @@ def _describe_start(run_dir: Path, folders: Sequence[Path]) -> str:
 
 
 def _find_machine(threads: int) -> Machine:
-    """What one member may use; TensorFlow is loaded where this is asked for."""
+    """Returns the resources of one member; loads TensorFlow, which is needed only for this."""
     cli.load_tensorflow()
     from repro.training import devices
 

@@ -1,4 +1,4 @@
-"""Keeps off the screen what libraries in C++ write there without a switch to turn it off."""
+"""Suppresses output of C++ libraries that have no setting for it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import threading
 from collections.abc import Iterator
 
 _lock = threading.Lock()
-_saved: list[int] = []  # a copy of the standard error for each thread inside
+_saved: list[int] = []  # a copy of standard error for each active context
 
 
 @contextlib.contextmanager
 def suppress_stderr() -> Iterator[None]:
-    """Discards what this process writes to its standard error, also from outside of Python and from other threads.
+    """Discards everything that this process writes to standard error, also outside Python and in other threads.
 
-    Where threads meet in it, the last one to leave brings the standard error back.
+    If several threads are in this context, the last one to leave restores standard error.
     """
     with _lock:
         _saved.append(os.dup(_saved[0] if _saved else 2))

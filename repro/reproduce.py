@@ -1,7 +1,7 @@
 """Reproduces experiments: `python -m repro.reproduce --paper=impala --scale=desk --task=pong --seeds=3`.
 
-Trains, evaluates and records each run, or runs a study that trains nothing; skips those whose records are complete,
-prints the rows beside the published numbers, and rebuilds the page.
+Trains, evaluates and records each run, or runs a study, which trains nothing. Skips runs that have a valid record,
+resumes interrupted ones, prints the rows with the published numbers, and builds the report page.
 """
 
 from __future__ import annotations
@@ -36,52 +36,57 @@ if TYPE_CHECKING:
 PAPER = flags.DEFINE_string(
     "paper", None, "Required. Folder in paper_configs: impala, acer, refer, ctrace or stac.", required=True
 )
-SCALE = flags.DEFINE_string("scale", "desk", "smoke, desk or paper.")
+SCALE = flags.DEFINE_string("scale", "desk", "Scale of the runs: smoke, desk or paper.")
 EXPERIMENT = flags.DEFINE_list(
-    "experiment", [], "Names in paper_configs/<paper>, their beginning, or all; or files, such as my/lander.py."
+    "experiment",
+    [],
+    "Experiments: names in paper_configs/<paper>, their first words, all, or files such as my/lander.py; the paper's "
+    "default experiment if not given.",
 )
 TASK = flags.DEFINE_list(
-    "task", [], "Tasks, such as pong, or a set of them, such as atari57; the configuration's own if not given."
+    "task", [], "Tasks such as pong, or sets of tasks such as atari57; the configuration's task if not given."
 )
-AGENT = flags.DEFINE_list("agent", [], "Agents, or all; the configuration's own if not given. random only plays.")
-SEEDS = flags.DEFINE_integer("seeds", 1, "Runs of each task, with the seeds 1 to this number.", 1)
-SEED = flags.DEFINE_list("seed", [], "Only these seeds, in place of 1 to --seeds.")
+AGENT = flags.DEFINE_list(
+    "agent", [], "Agents, all, or random for random play; the configuration's agent if not given."
+)
+SEEDS = flags.DEFINE_integer("seeds", 1, "Number of runs of each task; their seeds are 1 to this number.", 1)
+SEED = flags.DEFINE_list("seed", [], "Only these seeds, instead of 1 to --seeds.")
 JOBS = flags.DEFINE_integer(
     "jobs",
     None,
-    "Runs side by side, each on its share of the cores, 1 if not given; with --spread=runs at most so many, and with "
-    "0 or if not given as many as the cluster has cores for.",
+    "Number of runs in parallel, each on an equal share of the cores; 1 if not given. With --spread=runs, the largest "
+    "number; if 0 or not given, as many as the cluster has cores for.",
     0,
 )
-CLUSTER = flags.DEFINE_string("cluster", None, "Ray cluster: auto, or ray://<head>:10001.")
+CLUSTER = flags.DEFINE_string("cluster", None, "Ray cluster to use: auto, or ray://<head>:10001.")
 SPREAD = flags.DEFINE_enum(
     "spread",
     None,
     ["actors", "runs"],
-    "What is on the cluster: the actors of a run that learns here, or whole runs; if not given, actors where the agent "
-    "has some that can be processes, else runs.",
+    "What to put on the cluster: the actors of runs that learn here, or whole runs. If not given, actors for agents "
+    "whose actors can be separate processes, else whole runs.",
 )
-CORES_PER_RUN = flags.DEFINE_integer("cores_per_run", 1, "Cores of a machine that a run has, with --spread=runs.", 1)
+CORES_PER_RUN = flags.DEFINE_integer("cores_per_run", 1, "Number of cores of each run, with --spread=runs.", 1)
 RESULTS_DIR = flags.DEFINE_string(
-    "results_dir", None, "Records; results/, and at smoke scale records/ in --runs_dir, if not given."
+    "results_dir", None, "Folder of the records; if not given, results/, or records/ in --runs_dir at smoke scale."
 )
 RUNS_DIR = flags.DEFINE_string("runs_dir", "runs", "Folder of checkpoints and logs.")
 
 
 def find_jobs(cluster: Cluster | None = None, say: Callable[[str], None] = print) -> Iterator[RecordedJob]:
-    """Every run that the flags ask for, each once.
+    """Yields the job of each run that the flags ask for, once each.
 
     Args:
-        cluster: has whole runs done.
-        say: called with a line when one of them is lost there.
+        cluster: cluster for whole runs; None for none.
+        say: called with a line when a run on the cluster is lost.
 
     Raises:
-        ValueError: an unknown paper, experiment, scale or task; the message names the known ones.
+        ValueError: a paper, experiment, scale, agent, task or seed is unknown or invalid; the message names known ones.
     """
     known = jobs.experiments(PAPER.value)
     package = importlib.import_module(f"paper_configs.{PAPER.value}")
     folders = results_dir(), Path(RUNS_DIR.value)
-    made: set[tuple[Path, ...]] = set()  # records of the jobs so far: a run may be asked for by several names
+    made: set[tuple[Path, ...]] = set()  # records of the jobs so far, since several names may mean the same run
     for name in _expand(EXPERIMENT.value or [package.DEFAULT_EXPERIMENT], known):
         config = jobs.load_config(PAPER.value, name, SCALE.value)
         for named, agent in itertools.product(task_sets.expand(TASK.value) or [config.env.task], _agents(config)):
@@ -103,7 +108,7 @@ def _default_spread(config: ml_collections.ConfigDict, agent: str) -> str:
 
 
 def _agents(config: ml_collections.ConfigDict) -> Sequence[str]:
-    """The agents asked for, of those that an experiment has."""
+    """Returns the agents of an experiment that the flags ask for."""
     if AGENT.value == ["all"]:
         return agents(config)
     jobs.check_agents(config, AGENT.value)
@@ -111,7 +116,7 @@ def _agents(config: ml_collections.ConfigDict) -> Sequence[str]:
 
 
 def _seeds() -> Sequence[int]:
-    """The seeds asked for."""
+    """Returns the seeds that the flags ask for."""
     for text in SEED.value:
         if not text.isdecimal():
             raise ValueError(f"--seed={text!r} is no seed: a whole number, 0 or more.")
@@ -119,7 +124,7 @@ def _seeds() -> Sequence[int]:
 
 
 def _expand(names: list[str], known: list[str]) -> Iterator[str]:
-    """Experiments by name, by file, by a beginning up to an underscore (`tabular`), or `all`."""
+    """Yields the experiments given by name, by file, by first words (`tabular` for `tabular_...`), or by `all`."""
     for name in names:
         path, _, scale = name.partition(":")
         if path.endswith(".py"):
@@ -137,12 +142,12 @@ def _expand(names: list[str], known: list[str]) -> Iterator[str]:
 
 
 def results_dir() -> Path:
-    """Root of the records."""
+    """Returns the root of the records."""
     return Path(RESULTS_DIR.value or jobs.default_results_dir(SCALE.value, Path(RUNS_DIR.value)))
 
 
 def _check_writable(folder: Path) -> None:
-    """Makes a folder, and fails where no file can be written to it: a study takes minutes and keeps nothing."""
+    """Creates a folder, and fails now if it is not writable: a study takes minutes and would lose its results."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
@@ -174,7 +179,7 @@ def main(argv: list[str]) -> None:
         if cluster and there:
             room = cluster.connect(CORES_PER_RUN.value)
         elif CLUSTER.value and here:
-            ray_cluster.join(CLUSTER.value)  # one that begins here is for all runs, which join it themselves
+            ray_cluster.join(CLUSTER.value)  # a cluster started here serves all runs, which join it themselves
     except (ValueError, records.RecordError) as error:
         cli.fail(error)
     for job in asked:
@@ -190,7 +195,7 @@ def main(argv: list[str]) -> None:
         )
     began = time.monotonic()
     failures = run_jobs(here, JOBS.value or 1, console)
-    if cluster and there and all(job.recorded() or job in failures for job in here):  # and not interrupted
+    if cluster and there and all(job.recorded() or job in failures for job in here):  # that is, without an interruption
         at_once = min(JOBS.value or room, len(there))
         console.print(cluster.describe(at_once), highlight=False, soft_wrap=True)
         failures |= run_on_cluster(there, at_once, CORES_PER_RUN.value, console)
@@ -219,14 +224,14 @@ def main(argv: list[str]) -> None:
 
 
 def _committed_dir() -> Path:
-    """The folder of the committed records, by the name that the flags give it where they name it."""
+    """Returns the folder of the committed records, in the spelling of the flags if they name it."""
     from repro.evidence import records
 
     return results_dir() if results_dir().resolve() == records.COMMITTED.resolve() else records.COMMITTED
 
 
 def _show_bands(stored: Sequence[StoredRecord], committed: Sequence[StoredRecord], console: Console) -> None:
-    """Says of each run whether it is in the band of the committed runs, and how many have none."""
+    """Prints for each record whether it is in the band of the committed runs, and how many records have no band."""
     from repro.evidence import judgements, outliers, records
 
     try:

@@ -1,4 +1,4 @@
-"""A thread that makes calls."""
+"""A thread that makes calls for other threads."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 
 class CallThread:
-    """A thread that makes the calls it is given, one after the other; one that hangs does not keep the process.
+    """A thread that makes calls one after the other; a call that hangs does not keep the process from ending.
 
-    It starts with its first call.
+    The thread starts with the first call.
 
     Args:
-        name: of the thread.
+        name: name of the thread.
     """
 
     def __init__(self, name: str) -> None:
@@ -23,7 +23,7 @@ class CallThread:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
-        """Returns what will be the function's result, or what it raises."""
+        """Schedules a call of a function; returns a future of its result or exception."""
         if self._thread.ident is None:
             self._thread.start()
         future: Future = Future()
@@ -31,11 +31,11 @@ class CallThread:
         return future
 
     def end(self) -> None:
-        """Ends the thread after the calls that it was given."""
+        """Ends the thread after all scheduled calls."""
         self._calls.put(None)
 
     def join(self, seconds: float) -> None:
-        """Waits for the thread's end, at most so long."""
+        """Waits until the thread has ended, at most `seconds`."""
         if self._thread.ident is not None:
             self._thread.join(timeout=seconds)
 
@@ -44,5 +44,5 @@ class CallThread:
             future, function = call
             try:
                 future.set_result(function())
-            except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
+            except BaseException as error:  # noqa: BLE001 - raised where the result is read
                 future.set_exception(error)

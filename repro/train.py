@@ -33,19 +33,19 @@ if TYPE_CHECKING:
     from repro.training.trainer import Trainer
 
 CONFIG = cli.define_config()
-SEED = flags.DEFINE_integer("seed", 1, "Seed of weights, environments and action sampling.", lower_bound=0)
+SEED = flags.DEFINE_integer("seed", 1, "Seed of weights, environments and actions.", lower_bound=0)
 RUN_DIR = flags.DEFINE_string(
     "run_dir",
     None,
-    "Required. Folder of the run; one that holds a run resumes it, also without --config.",
+    "Required. Folder of the run; a folder that holds a run resumes it, also without --config.",
     required=True,
 )
 CLUSTER = flags.DEFINE_string(
     "cluster",
     None,
-    "Ray cluster that the actors play on: auto, this machine's or one of its own, or ray://<head>:10001.",
+    "Ray cluster on which the actors play: ray://<head>:10001, or auto for this machine's or else a new one.",
 )
-PORT = flags.DEFINE_integer("cluster_port", 0, "Port of this machine that actors on a cluster reach; 0: any.", 0)
+PORT = flags.DEFINE_integer("cluster_port", 0, "Port of this machine for actors on a cluster; 0 for a free one.", 0)
 
 
 OPEN_PORTS = (
@@ -53,7 +53,7 @@ OPEN_PORTS = (
     "connects: let a firewall close them."
 )
 SIZED = ("learner", "memory", "network", "ppo", "replay", "runtime")
-"""Sections of a configuration with sizes that take memory."""
+"""Sections of a configuration whose sizes determine the memory of a run."""
 STOPPING = "Stopping; what is under way ends first, within half a minute, or once a checkpoint is written."
 
 
@@ -138,10 +138,10 @@ def main(argv: list[str]) -> None:
 
 
 def _open_folder(run_dir: Path) -> tuple[RunDirectory, ml_collections.ConfigDict, int] | None:
-    """The folder, configuration and seed of the run of the flags; None where it is at its end, which is said.
+    """Returns folder, configuration and seed of the run that the flags name; None, with a message, if it is complete.
 
-    Fails where another process uses the folder, it holds another run, or a field has a value that is seen to be
-    impossible without TensorFlow.
+    Fails if another process uses the folder, if it holds another run, or if a field has a value that can be recognized
+    as impossible without TensorFlow.
     """
     from repro.environments.names import task_names
     from repro.training.run_directory import RunDirectory, RunDirectoryError
@@ -172,7 +172,7 @@ def _open_folder(run_dir: Path) -> tuple[RunDirectory, ml_collections.ConfigDict
 
 
 def _find_machine() -> Machine:
-    """What this process may use; TensorFlow is loaded where this is asked for."""
+    """Returns the resources of this process; loads TensorFlow, which is needed only for this."""
     cli.load_tensorflow()
     from repro.training import devices
 
@@ -180,12 +180,12 @@ def _find_machine() -> Machine:
 
 
 def _open_run(run: RunDirectory, config: ml_collections.ConfigDict, seed: int) -> tuple[Trainer, Progress]:
-    """A run at its beginning or at its last checkpoint.
+    """Returns the trainer of a run, at its beginning or restored from its last checkpoint, and its progress log.
 
     Raises:
         RunDirectoryError: the disk is full or not writable.
-        CheckpointError: no checkpoint is whole.
-        LearnerLostError: another learner did not come.
+        CheckpointError: no checkpoint is valid.
+        LearnerLostError: another learner did not join.
         ValueError: a field has an impossible value.
     """
     from repro.papers import find_experiment
@@ -196,7 +196,7 @@ def _open_run(run: RunDirectory, config: ml_collections.ConfigDict, seed: int) -
 
     experiment = find_experiment(config)
     runtime = experiment.config.runtime
-    evaluator_episodes(experiment.config)  # checked here for agents without actors in processes, too
+    evaluator_episodes(experiment.config)  # checks the field for all agents
     if runtime.get("num_learners", 1) > 1 and not isinstance(experiment, SynchronousLearning):
         raise ValueError(f"runtime.num_learners={runtime.num_learners}: {config.agent} has one learner.")
     devices.configure_threads(deterministic=runtime.schedule == "lockstep", threads=runtime.get("threads", 0))
@@ -209,11 +209,11 @@ def _open_run(run: RunDirectory, config: ml_collections.ConfigDict, seed: int) -
 
 
 def _build_on_cluster(experiment: Experiment, seed: int, run: RunDirectory) -> Trainer:
-    """The run, with actors on the cluster of the flags, which ends with this process.
+    """Returns the trainer of a run with actors on the cluster that the flags name; they end with this process.
 
     Raises:
-        ValueError: there is no cluster, or no actors for it, or a field has an impossible value.
-        CheckpointError: no checkpoint is whole.
+        ValueError: there is no cluster, the agent has no actors for it, or a field has an impossible value.
+        CheckpointError: no checkpoint is valid.
     """
     from repro.launch.ray_actors import RayActors
     from repro.training.evaluator_setup import evaluator_episodes
@@ -230,7 +230,7 @@ def _build_on_cluster(experiment: Experiment, seed: int, run: RunDirectory) -> T
 
 
 def _check_sizes_for_cluster(config: ml_collections.ConfigDict) -> None:
-    """Raises ValueError where the number of actors would follow from this machine, on which none of them plays."""
+    """Raises ValueError if the number of actors would be chosen for this machine, on which none of them plays."""
     runtime = resolve(config).runtime
     for name in ("num_actors", "envs_per_actor"):
         if runtime.get(name) == 0:
@@ -238,7 +238,7 @@ def _check_sizes_for_cluster(config: ml_collections.ConfigDict) -> None:
 
 
 def _read_settings(run_dir: Path) -> tuple[ml_collections.ConfigDict, int]:
-    """The configuration and the seed of the flags; without `--config` those that the run was started with."""
+    """Returns configuration and seed from the flags, or without `--config` those with which the run was started."""
     from repro.training.run_directory import RunDirectoryError, read_settings
 
     if CONFIG.value is not None:
@@ -251,9 +251,9 @@ def _read_settings(run_dir: Path) -> tuple[ml_collections.ConfigDict, int]:
 
 
 def _start_again(stop: StopSignal) -> None:
-    """Goes on as the same command does, in this process: TensorFlow cannot exchange gradients again after a fault.
+    """Replaces this process by the same command, since TensorFlow cannot exchange gradients again after a fault.
 
-    Returns only where the run was told to stop meanwhile.
+    Returns only if the run was asked to stop meanwhile.
     """
     from repro.launch import ray_cluster
 
@@ -263,7 +263,7 @@ def _start_again(stop: StopSignal) -> None:
 
 
 def _describe_fault(error: Exception, run: RunDirectory, trainer: Trainer) -> str:
-    """What a run says that an error ends, and where it goes on from; one that diverged is marked as at its end."""
+    """Returns the message for an error that ends a run, with its last checkpoint; marks a diverged run as complete."""
     if isinstance(error, OSError):
         return f"{cli.describe_file_error(error, run.path)}. {_describe_checkpoint(run.path)}"
     from repro.training.learner import NonFiniteLossError
@@ -276,9 +276,9 @@ def _describe_fault(error: Exception, run: RunDirectory, trainer: Trainer) -> st
 
 
 def _describe_shortage(error: Exception, config: ml_collections.ConfigDict) -> str:
-    """What a run says for which there is not enough memory: what did not fit, and the largest of its sizes."""
+    """Returns the message for a lack of memory: what did not fit, and the run's largest sizes."""
     text = " ".join(str(error).split()).rstrip(".")
-    array = re.search(r"OOM when allocating tensor with shape ?\[[\d,]*\]", text)  # of all that TensorFlow says
+    array = re.search(r"OOM when allocating tensor with shape ?\[[\d,]*\]", text)  # part of a long message
     detail = array[0] if array else text[:200] or type(error).__name__
     fields = {name: value for name, value in flatten(resolve(config)).items() if name.split(".")[0] in SIZED}
     sizes = {name: _largest(value) for name, value in fields.items()}
@@ -290,13 +290,13 @@ def _describe_shortage(error: Exception, config: ml_collections.ConfigDict) -> s
 
 
 def _largest(value: object) -> int:
-    """The largest whole number of a field, or 0."""
+    """Returns the largest whole number in a field, or 0."""
     values = value if isinstance(value, (list, tuple)) else (value,)
     return max((x for x in values if isinstance(x, int) and not isinstance(x, bool)), default=0)
 
 
 def _end_diverged(run: RunDirectory, trainer: Trainer, reason: str) -> bool:
-    """Marks a run as at its end, unless it cannot be judged, without a checkpoint or a game, or the disk is full."""
+    """Marks a diverged run as complete; returns False if it has no checkpoint or no game, or the disk is full."""
     from repro.training.run_directory import RunDirectoryError, has_saved
     from repro.training.trailing_returns import NoEpisodeError
 
@@ -310,7 +310,7 @@ def _end_diverged(run: RunDirectory, trainer: Trainer, reason: str) -> bool:
 
 
 def _describe_start(run: RunDirectory, config: ml_collections.ConfigDict, seed: int) -> str:
-    """What a run says before it loads anything, which takes seconds."""
+    """Returns the message before TensorFlow is loaded, which takes seconds."""
     from repro.training.run_directory import has_saved
 
     unit, amount = total_budget(resolve(config))
@@ -319,13 +319,13 @@ def _describe_start(run: RunDirectory, config: ml_collections.ConfigDict, seed: 
 
 
 def _describe_resume(run_dir: Path, trainer: Trainer, lost: int) -> str:
-    """What a run says that goes on from a checkpoint; `lost`: units of its budget that were logged after it."""
+    """Returns the message of a resumed run; `lost` is the part of its budget that was logged after the checkpoint."""
     message = f"Resuming {run_dir} at {trainer.frames:,} {trainer.unit}."
     return f"{message} At least {lost:,} {trainer.unit} that came after this checkpoint are lost." if lost else message
 
 
 def _describe_end(run: RunDirectory, trainer: Trainer) -> str:
-    """What a run says that has used up its budget; one that is trained for a record is evaluated by what started it."""
+    """Returns the message of a complete run; the command to evaluate it is left out if another command started it."""
     from repro.training.progress_line import format_score
     from repro.training.run_directory import ORIGIN
     from repro.training.trainer import RECENT_GAMES
@@ -367,10 +367,10 @@ def _describe_checkpoint(run_dir: Path) -> str:
 
 
 def _describe_stop(trainer: Trainer | None, unended: str | None) -> str:
-    """What a run that was stopped says, without a look at its folder, whose disk may hang.
+    """Returns the message of a stopped run; it does not access the run's folder, whose disk may hang.
 
     Args:
-        trainer: of the run, or None where it was still being built.
+        trainer: trainer of the run; None if it was still being built.
         unended: as in `StopSignal.attach`.
     """
     again = f"with: {cli.command('repro.train', *sys.argv[1:])}"

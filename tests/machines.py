@@ -6,7 +6,8 @@ Each run is started, watched and ended from outside, as a user would. `actors`: 
 machine. `evaluator`: a learner with an actor, and an evaluator on another machine. `learners`: two synchronous
 learners on two machines; the actor of the chief is on the third. `replay`: R2D2, whose learner, actors and replay are
 on three machines. `weights`: two learners on two machines make the updates of one. Prints for each fault what happened
-and what was lost, and ends with code 1 where that is not what docs/cluster.md says. Needs the right to make namespaces.
+and what was lost, and ends with code 1 where that is not what docs/cluster_faults.md says. Needs the right to make
+namespaces.
 """
 
 from __future__ import annotations
@@ -165,7 +166,7 @@ def break_actors(made: Machines, seconds: float) -> Iterator[Outcome]:
             sends(made.cables[machine])
 
         os.kill(made.pids(2)[0], signal.SIGKILL)
-        run.wait_for("Actor 2 was restarted (restart 1 of this process): it ended with code -9")
+        run.wait_for("Actor 2 was restarted (restart 1 by this process): it ended with code -9")
         sends(away)
         yield Outcome("an actor is killed", "another is started, the run goes on", GAMES)
 
@@ -194,7 +195,7 @@ def break_actors(made: Machines, seconds: float) -> Iterator[Outcome]:
 
         (run.folder / "gone_2").touch()
         made.lose(2)
-        run.wait_for("Actor 2 was restarted (restart 2 of this process)")
+        run.wait_for("Actor 2 was restarted (restart 2 by this process)")
         go_on(run)
         yield Outcome(
             "a machine is gone", "its actor starts elsewhere, the run goes on", "its games, an unroll of each"
@@ -217,7 +218,7 @@ def break_evaluator(made: Machines, seconds: float) -> Iterator[Outcome]:
     with running(made, (1,), "--config.runtime.num_actors=1", *settings) as (run, process):
         evaluate(run)
         os.kill(made.pids(EVALUATOR)[0], signal.SIGKILL)
-        run.wait_for("The evaluator was restarted (restart 1 of this process): it ended with code -9")
+        run.wait_for("The evaluator was restarted (restart 1 by this process): it ended with code -9")
         evaluate(run)
         yield Outcome("an evaluator is killed", "another is started", EVALUATION)
 
@@ -316,8 +317,8 @@ def break_replay(made: Machines, seconds: float) -> Iterator[Outcome]:
         for machine in (1, REPLAY):
             sends(made.cables[machine])
         os.kill(_pids(made, REPLAY, "--stores=True")[0], signal.SIGKILL)
-        run.wait_for("The replay was restarted (restart 1 of this process): it ended with code -9")
-        began_again = "The replay begins again with what the last checkpoint has; ([0-9]+) sequences are lost"
+        run.wait_for("The replay was restarted (restart 1 by this process): it ended with code -9")
+        began_again = "The replay starts again from the last checkpoint; ([0-9]+) sequences are lost"
         run.wait(lambda: run.count(began_again), "the replay does not begin again")
         lost = int(re.findall(began_again, run.stderr.read_text())[0])
         go_on(run)
@@ -331,7 +332,8 @@ def break_replay(made: Machines, seconds: float) -> Iterator[Outcome]:
         assert totals["replay_restarts"] == 1, totals
         assert totals.get("lost", {}).get("sequences", 0) == lost, totals
         log = (run.run_dir / "actors" / "replay.txt").read_text()
-        assert log.count("The learner is gone: ") == 2, log  # none was ended by a signal that was for the learner, too
+        # None was ended by a signal that was for the learner, too.
+        assert log.count("The connection to the learner ended: ") == 2, log
         yield Outcome("SIGTERM, to both", f"saved, and nothing is left after {took:.1f} s", "open games")
 
 

@@ -72,14 +72,14 @@ def break_actors(cluster: RayCluster) -> Iterator[Outcome]:
 
         os.kill(cluster.role("play", 2), signal.SIGKILL)
         run.wait_for(
-            "restart 1 of this process): ActorDiedError: The actor is dead because its worker process has died."
+            "restart 1 by this process): ActorDiedError: The actor is dead because its worker process has died."
         )
         wait(lambda: len(cluster.roles("play")) == 2, "no other actor starts")
         go_on(run)
         yield Outcome("an actor is killed", "another is started, the run goes on", GAMES)
 
         os.kill(cluster.role("evaluate"), signal.SIGKILL)
-        run.wait_for("The evaluator was restarted (restart 1 of this process): ActorDiedError")
+        run.wait_for("The evaluator was restarted (restart 1 by this process): ActorDiedError")
         evaluate(run)
         yield Outcome("an evaluator is killed", "another is started", EVALUATION)
 
@@ -141,7 +141,7 @@ def break_replay(cluster: RayCluster) -> Iterator[Outcome]:
             learner.kill()
         before, after = (int(count) for count in re.findall(r"Sequences: (\d+)", log.read_text()))
         assert before == after > 0, log.read_text()
-        assert "The replay was restarted (restart 1 of this process): ActorDiedError" in log.read_text()
+        assert "The replay was restarted (restart 1 by this process): ActorDiedError" in log.read_text()
         wait(lambda: not cluster.roles(), "a replay is left")
         yield Outcome("a replay is killed", "another is started with what was saved", "nothing")
 

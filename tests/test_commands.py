@@ -338,7 +338,7 @@ def test_an_impossible_value_is_one_sentence_and_exit_code_2(tmp_path, arguments
     ("config", "field", "lacking"),
     [
         ("impala", "learner.unroll_length", r"Unable to allocate .*"),
-        ("impala", "runtime.queue_capacity", r"unrolls of [\d.e+]+ GB, and [\d.]+ GB are available"),
+        ("impala", "runtime.queue_capacity", r"unrolls take [\d.e+]+ GB, and [\d.]+ GB are available"),
         ("impala", "network.units", r"OOM when allocating tensor with shape ?\[\d+,\d+\]"),
         ("refer", "learner.batch_size", r"Unable to allocate .*"),
     ],
@@ -641,8 +641,8 @@ def test_a_run_whose_checkpoints_are_all_broken_says_so_in_one_sentence(tmp_path
     assert done.returncode == 2
     began, sentence = done.stderr.splitlines()  # and no emulator is called leaked
     assert began.endswith("from its last checkpoint.")
-    assert sentence.startswith(f"repro.train: No checkpoint in {tmp_path / 'x/checkpoints'} is whole (checkpoint_")
-    assert "Put a whole copy there, or train again in another run_dir; nothing was removed." in sentence
+    assert sentence.startswith(f"repro.train: All checkpoints in {tmp_path / 'x/checkpoints'} are broken (checkpoint_")
+    assert "Put an intact copy there, or train again with another --run_dir; nothing was removed." in sentence
     assert sorted((tmp_path / "x/checkpoints").rglob("*")) == left
 
 

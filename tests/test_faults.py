@@ -40,7 +40,7 @@ def test_a_run_goes_on_after_an_error_of_its_environment(run):
     code, stderr = run.end(process)
     assert code == 0, stderr
     assert (
-        stderr.count("Actor 0 was restarted (restart 1 of this process): OSError: the simulator is gone for once") == 1
+        stderr.count("Actor 0 was restarted (restart 1 by this process): OSError: the simulator is gone for once") == 1
     )
     assert "1 restarted actors" in stderr
     assert run.totals["actor_restarts"] == 1
@@ -83,7 +83,7 @@ def test_a_hung_environment_in_lockstep_is_replaced_and_a_signal_still_ends_the_
     run = commanded_run
     process = run.start(LONG, RARELY, "--config.runtime.schedule=lockstep", "--config.runtime.silent_seconds=8")
     run.cause("hang_once")
-    run.wait_for("Actor 0 was restarted (restart 1 of this process): no unroll for 8 seconds.")
+    run.wait_for("Actor 0 was restarted (restart 1 by this process): no unroll for 8 seconds.")
     run.cause("hang")
     time.sleep(1.0)
     process.send_signal(signal.SIGTERM)
@@ -118,7 +118,7 @@ def test_an_actor_in_a_process_that_gets_no_more_memory_is_replaced(run):
     """Its own environment takes all that the system grants the process; the log says so, and its games are counted."""
     process = run.start(LONG, "--config.runtime.schedule=processes")
     run.cause("fill_once", rows=1)
-    run.wait_for("Actor 0 was restarted (restart 1 of this process): it ended with code ")
+    run.wait_for("Actor 0 was restarted (restart 1 by this process): it ended with code ")
     log = run.run_dir / "actors/actor_0.txt"
     (said,) = (line for line in run.stderr.read_text().splitlines() if "was restarted" in line)
     assert re.search(rf"it ended with code (?!0;)-?\d+; see {log}\.$", said), said
@@ -156,7 +156,7 @@ def test_an_evaluator_that_is_killed_is_replaced_and_its_file_goes_on_with_the_r
     wait_for_evaluations(2)
     (pid,) = _processes(evaluator)
     os.kill(pid, signal.SIGKILL)
-    run.wait_for("The evaluator was restarted (restart 1 of this process): it ended with code -9; see ")
+    run.wait_for("The evaluator was restarted (restart 1 by this process): it ended with code -9; see ")
     wait_for_evaluations(1)
     process.send_signal(signal.SIGTERM)
     began = time.monotonic()

@@ -147,7 +147,7 @@ def test_a_full_disk_a_broken_checkpoint_and_other_threads_at_a_resume(tmp_path)
     finally:
         process.kill()
     passed_over = f"({broken.name}: state.npz was changed or cut short)"
-    assert f"Going on from {before}, since what is newer is broken {passed_over}." in stderr
+    assert f"Going on from {before}, since newer checkpoints are broken {passed_over}." in stderr
     assert f"Resuming {tmp_path / 'run'} at" in stderr
     assert saved_updates(tmp_path) > int(before.name.removeprefix("checkpoint_"))
 

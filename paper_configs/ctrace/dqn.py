@@ -1,7 +1,7 @@
 """C-trace-DQN and its baselines on Atari: Section 4.2, Figures 4, 10 and 11 of arXiv 1910.07478.
 
-Every field names its source: a section or appendix of the paper, or `assumed:` with the reason. What Appendix E leaves
-to "the baseline agent paper" is that of Mnih et al. (2015). Budgets are in environment frames (emulator frames; one
+Every field names its source: a section or appendix of the paper, or `assumed:` with the reason. Where Appendix E refers
+to "the baseline agent paper", the source is Mnih et al. (2015). Budgets are in environment frames (emulator frames; one
 agent step is `env.frame_skip` of them).
 """
 
@@ -13,96 +13,99 @@ from repro.config import unknown_scale
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
-    """The published settings; `smoke` and `desk` change what `apply_scale` names, and nothing else."""
+    """Returns the published settings; `smoke` and `desk` change only what `apply_scale` sets."""
     config = ml_collections.ConfigDict()
     config.paper = "ctrace"
     config.experiment = "dqn"
-    config.algorithm = "ctrace.dqn"  # builds it: repro/papers/ctrace/experiments/dqn.py
-    config.agent = "ctrace_gamma10"  # one of them, and the name in records
+    config.algorithm = "ctrace.dqn"  # built by repro/papers/ctrace/experiments/dqn.py
+    config.agent = "ctrace_gamma10"  # one of `variants`; its name in records
     config.scale = scale
-    config.num_env_frames = 200_000_000  # frames per game; assumed: the paper prints no budget, this is the field's.
-    # Mnih et al. (2015) print 50 million frames, around 38 days of game experience: read as agent steps, since 38 days
-    # at 60 Hz are 200M emulator frames
-    config.recorded = ("seconds", "contraction", "contraction_target", "alpha")  # columns of the log a record keeps
+    # frames per game; assumed: the field's usual budget, as the paper prints none. Mnih et al. (2015) print 50 million
+    # frames, around 38 days of game experience: read as agent steps, since 38 days at 60 Hz are 200M emulator frames
+    config.num_env_frames = 200_000_000
+    config.recorded = ("seconds", "contraction", "contraction_target", "alpha")  # log columns that a record keeps
 
     config.env = ml_collections.ConfigDict()
-    config.env.name = "atari"  # the package of environments
-    config.env.task = "pong"  # `pong` or `ALE/Pong-v5`
-    config.env.frame_skip = 4  # frames an action is repeated for; Mnih et al. (2015)
-    config.env.max_pool = 2  # last frames of a step that are maximised over; Mnih et al. (2015)
-    config.env.grey = True  # Mnih et al. (2015)
+    config.env.name = "atari"  # environment suite
+    config.env.task = "pong"  # game, spelled `pong` or `ALE/Pong-v5`
+    config.env.frame_skip = 4  # frames for which an action is repeated; Mnih et al. (2015)
+    config.env.max_pool = 2  # last frames of a step whose pixel-wise maximum is taken; Mnih et al. (2015)
+    config.env.grey = True  # luminance in place of RGB; Mnih et al. (2015)
     config.env.height = 84  # pixels; Mnih et al. (2015)
     config.env.width = 84  # pixels; Mnih et al. (2015)
-    config.env.stack = 4  # observations; Mnih et al. (2015)
-    config.env.noop_max = 30  # no-ops at a start; Mnih et al. (2015). Assumed: from 1, of one emulator frame each
+    config.env.stack = 4  # last frames in an observation; Mnih et al. (2015)
+    config.env.noop_max = 30  # no-ops at game start; Mnih et al. (2015); assumed: 1 to this many, one frame each
     config.env.life_loss_ends = True  # a lost life ends the episode for learning, the game goes on; Mnih et al. (2015)
-    config.env.reward_clip = 1.0  # rewards are clipped to [-1, 1] for learning, 0 = not; Mnih et al. (2015)
-    config.env.fire_on_reset = False  # press FIRE at a game's start; assumed: neither paper mentions it
-    config.env.sticky_probability = 0.0  # of repeating the last action; assumed: neither paper mentions it
-    config.env.full_action_set = False  # the game's minimal set; Mnih et al. (2015)
-    config.env.max_frames = 108_000  # frames, 30 minutes; Appendix E
-    config.env.time_limit_is_terminal = False  # assumed: a time limit does not make the value zero
-    config.env.last_action_and_reward = False  # the network has no such input; Appendix E.2
+    config.env.reward_clip = 1.0  # rewards are clipped to [-1, 1] for learning, 0 = no clip; Mnih et al. (2015)
+    config.env.fire_on_reset = False  # whether FIRE is pressed at a game's start; assumed: neither paper mentions it
+    config.env.sticky_probability = 0.0  # probability of repeating the last action; assumed: neither paper mentions it
+    config.env.full_action_set = False  # False = the game's minimal set; Mnih et al. (2015)
+    config.env.max_frames = 108_000  # frames of a game, 30 minutes; Appendix E
+    config.env.time_limit_is_terminal = False  # False = truncated; assumed: a time limit does not make the value zero
+    config.env.last_action_and_reward = False  # False = not inputs of the network; Appendix E.2
 
     config.network = ml_collections.ConfigDict()
     config.network.torso = "nature"  # nature or shallow; Appendix E.2
-    config.network.compute_dtype = "float32"  # of a torso of images, or bfloat16; assumed: no type is printed
+    config.network.compute_dtype = "float32"  # dtype of image torsos, float32 or bfloat16; assumed: no type is printed
 
     config.loss = ml_collections.ConfigDict()
     config.loss.target = "c_trace"  # double_dqn, n_step, retrace or c_trace; set by each variant
-    config.loss.n = 1  # steps of n_step's returns, which others do not read
-    config.loss.rate_steps = 10  # k of the contraction rate Gamma = gamma^k that C-trace aims for; Section 4.2. Others
-    # log how far they are from it
+    config.loss.n = 1  # steps of the returns of n_step; not read by other targets
+    # k of the contraction rate Gamma = gamma^k that C-trace aims for; other targets log their distance from it;
+    # Section 4.2
+    config.loss.rate_steps = 10
     config.loss.discount = 0.99  # gamma per agent step; Mnih et al. (2015)
-    config.loss.clip_error = 1.0  # bound of a TD error's gradient; Mnih et al. (2015)
+    config.loss.clip_error = 1.0  # bound on the gradient of a TD error; Mnih et al. (2015)
     config.loss.trace_lambda = 1.0  # lambda of Retrace and C-trace; Appendix E
-    config.loss.time_reduction = "mean"  # over a sequence's steps, or sum; assumed: so that a transition has the weight
-    # that it has in Double DQN's batch. Beside Adam's epsilon of 1e-8 a factor of 16 in the gradient hardly matters
+    # reduction over a sequence's steps, mean or sum; assumed: so that a transition has the weight that it has in
+    # Double DQN's batch. Beside Adam's epsilon of 1e-8 a factor of 16 in the gradient hardly matters
+    config.loss.time_reduction = "mean"
 
-    config.exploration = ml_collections.ConfigDict()  # epsilon falls from replay.first_frames on (assumed)
-    config.exploration.first = 1.0  # until then, too; Mnih et al. (2015)
-    config.exploration.last = 0.1  # Mnih et al. (2015)
-    config.exploration.frames = 4_000_000  # of the fall; Mnih et al. (2015): a million frames, read as agent steps
+    config.exploration = ml_collections.ConfigDict()  # epsilon is annealed from replay.first_frames on (assumed)
+    config.exploration.first = 1.0  # epsilon up to there; Mnih et al. (2015)
+    config.exploration.last = 0.1  # epsilon after the annealing; Mnih et al. (2015)
+    config.exploration.frames = 4_000_000  # annealing time; Mnih et al. (2015): a million frames, read as agent steps
 
     config.replay = ml_collections.ConfigDict()
-    config.replay.steps = 16  # transitions of a sequence, for targets of more than one step; Appendix E.2
-    config.replay.period = 4  # steps between the starts of two sequences; assumed: those between two gradient steps
-    config.replay.frames = 4_000_000  # a million agent steps; Mnih et al. (2015)
-    config.replay.first_frames = 200_000  # before the first gradient step, 50 000 random steps; Mnih et al. (2015)
+    config.replay.steps = 16  # transitions of a sequence, for multi-step targets; Appendix E.2
+    config.replay.period = 4  # steps between the starts of two sequences; assumed: as between two gradient steps
+    config.replay.frames = 4_000_000  # capacity, a million agent steps; Mnih et al. (2015)
+    config.replay.first_frames = 200_000  # frames before learning, 50 000 random agent steps; Mnih et al. (2015)
 
     config.learner = ml_collections.ConfigDict()
-    config.learner.batch_size = 32  # sequences (assumed: they may be transitions); Mnih et al. (2015)
-    config.learner.steps_per_update = 4  # agent steps of a game between two gradient steps; Mnih et al. (2015)
+    config.learner.batch_size = 32  # sequences per update (assumed: may be transitions); Mnih et al. (2015)
+    config.learner.steps_per_update = 4  # agent steps of each game between two gradient steps; Mnih et al. (2015)
     config.learner.learning_rate = 1e-5  # constant; Appendix E.2 for n-step and Retrace, assumed for others
-    config.learner.adam_epsilon = 1e-8  # assumed: that Adam is used is said, its settings are not; Appendix E
-    config.learner.target_period = 10_000  # gradient steps between two copies to the target network; Mnih et al. (2015)
-    # print "parameter updates"; assumed: code that follows them counts 10 000 agent steps, which are 2 500 updates
-    config.learner.clip_global_norm = 0.0  # 0 = none; Mnih et al. (2015)
+    config.learner.adam_epsilon = 1e-8  # assumed: Appendix E names Adam, but not its settings
+    # gradient steps between two copies to the target network; Mnih et al. (2015) print "parameter updates"; assumed:
+    # code that follows them counts 10 000 agent steps, which are 2 500 updates
+    config.learner.target_period = 10_000
+    config.learner.clip_global_norm = 0.0  # 0 = no clip; Mnih et al. (2015)
 
     config.evaluation = ml_collections.ConfigDict()
     config.evaluation.episodes = 30  # games; Mnih et al. (2015)
-    config.evaluation.num_envs = 10  # of them side by side
-    config.evaluation.epsilon = 0.05  # Mnih et al. (2015)
+    config.evaluation.num_envs = 10  # games played side by side; divides `episodes`
+    config.evaluation.epsilon = 0.05  # probability of a random action; Mnih et al. (2015)
 
     config.runtime = ml_collections.ConfigDict()
     config.runtime.envs_per_actor = 1  # games side by side; Mnih et al. (2015)
-    config.runtime.env_threads = 0  # emulator threads, 0 = chosen by the number of cores
-    config.runtime.schedule = "lockstep"  # an actor plays the next steps while the learner learns
-    config.runtime.lockstep_lag = 1  # rounds between acting and learning
+    config.runtime.env_threads = 0  # emulator threads per actor, 0 = chosen by the number of cores
+    config.runtime.schedule = "lockstep"  # the actor plays the next steps while the learner learns; the only schedule
+    config.runtime.lockstep_lag = 1  # rounds between acting and learning, with schedule lockstep
     config.runtime.compile = "auto"  # auto, xla or graph
-    config.runtime.checkpoint_seconds = 600.0  # between two checkpoints, which hold the replay
-    config.runtime.silent_seconds = 1800.0  # without an unroll until an actor is replaced; assumed: it hangs then
+    config.runtime.checkpoint_seconds = 600.0  # time between two checkpoints, which hold the replay
+    config.runtime.silent_seconds = 1800.0  # time without an unroll until an actor is replaced; assumed: it hangs then
 
     return apply_scale(config)
 
 
 def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
-    """Changes a configuration of the published settings to its scale.
+    """Changes the published settings to those of the configuration's scale.
 
     Raises:
         ValueError: unknown scale.
     """
-    if config.scale == "smoke":  # half a minute: proves the path
+    if config.scale == "smoke":  # half a minute, only to check that it runs
         config.num_env_frames = 6_400
         config.network.torso = "shallow"
         config.replay.frames = 16_000
@@ -114,7 +117,7 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.evaluation.episodes = 2
         config.evaluation.num_envs = 2
         config.runtime.checkpoint_seconds = 10.0
-    elif config.scale == "desk":  # the reasons stand in repro/papers/ctrace/README.md
+    elif config.scale == "desk":  # reasons in repro/papers/ctrace/README.md
         config.num_env_frames = 600_000
         config.network.torso = "shallow"
         config.replay.frames = 400_000
@@ -134,12 +137,12 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
 
 
 def variants(transitions: int) -> dict[str, dict[str, Any]]:
-    """Agents, with the fields that are their own; Section 4.2, Appendix E.2, Figure 10.
+    """Returns the agents, each with the fields that it changes; Section 4.2, Appendix E.2, Figure 10.
 
     Args:
-        transitions: of Double DQN's batch, whose sequences are single transitions that begin at every step; assumed: as
-            many as the others learn from, so that agents differ in their targets alone; Mnih et al. (2015) have 32, and
-            the paper does not say.
+        transitions: transitions in a batch of Double DQN, whose sequences are single transitions that begin at every
+            step; assumed: as many as the other agents learn from, so that agents differ only in their targets; Mnih et
+            al. (2015) have 32, and the paper does not specify it.
     """
     return {
         "double_dqn": {
@@ -153,15 +156,15 @@ def variants(transitions: int) -> dict[str, dict[str, Any]]:
         "ctrace_gamma10": {"loss": {"target": "c_trace"}},
         "ctrace_gamma7": {"loss": {"target": "c_trace", "rate_steps": 7}},
         "ctrace_gamma5": {"loss": {"target": "c_trace", "rate_steps": 5}},
-        "retrace_lambda97": {"loss": {"target": "retrace", "trace_lambda": 0.97}},  # Appendix E, as the next one
+        "retrace_lambda97": {"loss": {"target": "retrace", "trace_lambda": 0.97}},  # Appendix E, as for the next agent
         "ctrace_gamma10_lambda97": {"loss": {"target": "c_trace", "trace_lambda": 0.97}},
     }
 
 
 def add_swept_rates(agents: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Adds n-step returns and Retrace with the rates of Appendix E.2's sweep that were not chosen, in millionths.
+    """Adds n-step returns and Retrace with the learning rates of Appendix E.2's sweep that were not chosen.
 
-    They are of use at scale `paper` alone, since other scales have a learning rate of their own.
+    Rates in names are millionths. These agents are of use only at scale `paper`, as others have another learning rate.
     """
     return agents | {
         f"{agent}_rate_{rate}": agents[agent] | {"learner": {"learning_rate": rate / 1e6}}

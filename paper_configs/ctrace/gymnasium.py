@@ -1,6 +1,6 @@
 """DQN and R2D2 with C-trace on any Gymnasium environment with discrete actions; docs/custom_environment.md.
 
-No paper prints these settings. They are those of `dqn.py` and `r2d2.py`, sources included, but for the fields below.
+No paper prints these settings: they are those of `dqn.py` and `r2d2.py`, with their sources, except the fields below.
 Budgets are in environment steps.
 """
 
@@ -11,7 +11,7 @@ from paper_configs.ctrace import dqn, r2d2
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
-    """Settings that learn CartPole; `smoke` is shorter, `paper` the same."""
+    """Returns settings that learn CartPole; `smoke` is shorter, `paper` the same as `desk`."""
     config = dqn.get_config(scale)
     config.experiment = "gymnasium"
     del config.num_env_frames
@@ -20,16 +20,16 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.env = custom.environment("CartPole-v1")
 
     config.network.torso = "dense"  # dense for vectors, nature or shallow for images
-    config.network.units = (64, 64)  # of the dense layers
+    config.network.units = (64, 64)  # widths of the dense layers
 
     config.exploration.last = 0.02
-    config.exploration.frames = 20_000  # steps
+    config.exploration.frames = 20_000  # annealing time in steps
 
-    config.replay.frames = 50_000  # steps
-    config.replay.first_frames = 1_000  # steps
+    config.replay.frames = 50_000  # capacity in steps
+    config.replay.first_frames = 1_000  # steps before learning
 
-    config.learner.batch_size = 8  # sequences
-    config.learner.steps_per_update = 2  # of each environment
+    config.learner.batch_size = 8  # sequences per update
+    config.learner.steps_per_update = 2  # steps of each environment between two gradient steps
     config.learner.learning_rate = 1e-3
     config.learner.target_period = 200
 
@@ -38,7 +38,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
     config.runtime.envs_per_actor = 8  # environments side by side
     config.runtime.compile = "xla"  # faster for small networks, on a CPU too
-    config.runtime.threads = 1  # of TensorFlow; matrices this small gain nothing from more
+    config.runtime.threads = 1  # TensorFlow's, 0 = one per core; matrices this small gain nothing from more
     config.runtime.checkpoint_seconds = 60.0
 
     config.variants = ml_collections.ConfigDict(
@@ -48,22 +48,22 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
 
 def recurrent() -> dict[str, ml_collections.ConfigDict]:
-    """The agents with memory, with the fields that are their own: those of `r2d2.py` at desk scale but for those below.
+    """Returns the agents with memory and their own fields: those of `r2d2.py` at desk scale, except those set below.
 
-    Evaluation is that of all agents, with the epsilon of `dqn.py`, 0.05, where `r2d2.py` has 0.01.
+    They are evaluated like all agents, with the epsilon of `dqn.py`, 0.05, where `r2d2.py` has 0.01.
     """
     config = r2d2.get_config("desk")
     config.network.torso = "dense"
     config.network.units = (64,)
     config.network.core_units = 64
     config.network.dueling_units = 64
-    config.loss.discount = 0.99  # of episodes that are shorter than Atari's
-    config.exploration.spread = 4.0  # as few environments need fewer that hardly explore
+    config.loss.discount = 0.99  # gamma; smaller, as episodes are shorter than Atari's
+    config.exploration.spread = 4.0  # smaller: of few environments, fewer should explore hardly at all
     config.replay.steps = 10
     config.replay.burn_in = 5
     config.replay.period = 5
     config.replay.sequences = 5_000
-    config.replay.first_frames = 2_000  # steps
+    config.replay.first_frames = 2_000  # steps before learning
     config.learner.learning_rate = 1e-3
     config.learner.target_period = 100
     config.learner.publish_steps = 5
@@ -73,7 +73,7 @@ def recurrent() -> dict[str, ml_collections.ConfigDict]:
     own = ml_collections.ConfigDict({"algorithm": config.algorithm, "env": {"last_action_and_reward": True}})
     for section in ("network", "exploration", "replay", "learner", "runtime"):
         own[section] = config[section]
-    del own.runtime.schedule  # that of all agents, which `--cluster` changes
+    del own.runtime.schedule  # the same for all agents, as `--cluster` changes it
     agents = {}
     for name, fields in config.variants.items():
         agents[f"r2d2_{name}"] = own.copy_and_resolve_references()

@@ -1,6 +1,6 @@
-"""C-trace, Figure 3, its legend read otherwise: importance weighting with n = 2 and 3, the largest that Figure 1 has.
+"""C-trace, Figure 3 with another reading of its legend: importance weighting with n = 2 and 3, as far as in Figure 1.
 
-No row is answered by its records: they show what hangs on `methods.importance_n` of `tabular_fig3.py`.
+Its records answer no row: they show what depends on `methods.importance_n` of `tabular_fig3.py`.
 """
 
 import ml_collections
@@ -9,7 +9,7 @@ from paper_configs.ctrace import tabular_fig3
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
-    """Returns the config of Figure 3 with what is read otherwise."""
+    """Returns the configuration of Figure 3 with the other reading."""
     config = tabular_fig3.get_config(scale)
     config.experiment = "tabular_fig3_legend"
     config.answers = (

@@ -6,10 +6,10 @@ from paper_configs.ctrace import tabular_fig1
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
-    """`tabular_fig1` on the chain, with more steps and alpha-TreeBackup.
+    """Returns `tabular_fig1` on the chain, with more steps and alpha-TreeBackup.
 
     For Figure 5 the paper prints neither discount nor lambda nor how variance is estimated: Appendix D.1 gives them for
-    Figures 6 to 8 (`In all cases`), and Appendix C.2 for Figure 1. What is not set here is as in Figure 1.
+    Figures 6 to 8 (`In all cases`), and Appendix C.2 for Figure 1. Fields that are not set here are as in Figure 1.
     """
     config = tabular_fig1.get_config(scale)
     config.experiment = "tabular_fig5"
@@ -21,16 +21,15 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         "tree_backup_variance",
     )
     config.env.task = "chain"  # Figure 5
-    config.env.num_states = 20  # assumed: that of Figures 3 and 8, the caption has none
+    config.env.num_states = 20  # assumed: as in Figures 3 and 8; the caption has none
     config.env.num_actions = 2  # Appendix C.1
-    config.env.discount = 0.9  # assumed: that of all other figures
-    config.problem.stream = 5  # Figure 8 (b) has the same chain and pairing: these policies are others
+    config.env.discount = 0.9  # gamma; assumed: as in all other figures
+    config.problem.stream = 5  # other policies than in Figure 8 (b), which has the same chain and pairing
     config.methods.uncorrected_n = 50  # Figure 5
     config.methods.importance_n = 4  # Figure 5
     config.methods.tree_backup = True  # Figure 5
-    config.methods.lambda_ = 1.0  # assumed: that of all other figures
+    config.methods.lambda_ = 1.0  # lambda of the traces; assumed: as in all other figures
     if scale == "paper":
-        config.variance.trajectories = (
-            5_000  # assumed: that of all other figures, as their 100 steps, Q = 0, uniform x_0
-        )
+        # assumed: as in all other figures, and so are their 100 steps, Q = 0 and uniform x_0
+        config.variance.trajectories = 5_000
     return config

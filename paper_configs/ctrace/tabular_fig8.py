@@ -6,7 +6,7 @@ from paper_configs.ctrace import tabular_fig6
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
-    """`tabular_fig6` on the chain of 20 states; its settings have the sources, and assumptions, of Figure 6.
+    """Returns `tabular_fig6` on the chain of 20 states; its settings have the sources and assumptions of Figure 6.
 
     The first state is uniform over those that are not terminal (assumed).
     """

@@ -1,4 +1,4 @@
-"""C-trace, Sections 2 and 3 and Appendix B: what it proves of its updates, on random finite MDPs.
+"""C-trace, Sections 2 and 3 and Appendix B: what the paper proves about its updates, on random finite MDPs.
 
 Every field names its source: a section or appendix of the paper, or `assumed:` with the reason.
 """
@@ -29,17 +29,18 @@ ANSWERS = (
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
-    """The same statements at every scale; `smoke` and `desk` check them on fewer problems.
+    """Returns the study, the same at every scale except that `smoke` and `desk` check fewer problems.
 
     Raises:
         ValueError: unknown scale.
     """
     config = theorems_config("ctrace", ANSWERS, scale)
-    config.alphas = (0.0, 0.25, 0.5, 0.75, 1.0)  # Proposition 3.2 holds for any, and says what is at both ends
-    config.n = (1, 2, 3)  # of n-step returns, at most num_steps; Section 2 and Proposition B.1 hold for any
-    # Of problems for Propositions 2.1 and B.2 and Theorem 2.2; assumed: every update of the whole table is summed.
+    config.alphas = (0.0, 0.25, 0.5, 0.75, 1.0)  # Proposition 3.2 holds for any and says what 0 and 1 give
+    config.n = (1, 2, 3)  # n of n-step returns, at most num_steps; Section 2 and Proposition B.1 hold for any
+    # Size of problems for Propositions 2.1 and B.2 and Theorem 2.2; assumed: small, as every update of the whole table
+    # is summed
     config.update_states = 2
     config.update_actions = 2
-    config.samples = (1, 2, 3, 4)  # pairs that the rules of Theorem 2.2 see; assumed: any number
-    config.pairs_concentration = 0.5  # Dirichlet's, of the pairs that they see; assumed: any distribution
+    config.samples = (1, 2, 3, 4)  # numbers of pairs that the rules of Theorem 2.2 see; assumed: any number
+    config.pairs_concentration = 0.5  # Dirichlet concentration of the pairs that they see; assumed: any distribution
     return config

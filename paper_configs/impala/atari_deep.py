@@ -6,7 +6,7 @@ from paper_configs.impala import atari_shallow
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
-    """`atari_shallow` with the network of Figure 4 (right); everything else is the same."""
+    """Returns `atari_shallow` with the network of Figure 4 (right); everything else is the same."""
     config = atari_shallow.get_config(scale)
     config.experiment = "atari_deep"
     config.agent = "impala_deep"

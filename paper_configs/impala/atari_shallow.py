@@ -10,54 +10,54 @@ from repro.config import unknown_scale
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
-    """The published settings; `smoke` and `desk` change what `apply_scale` names, and nothing else."""
+    """Returns the published settings; `smoke` and `desk` change only what `apply_scale` sets."""
     config = ml_collections.ConfigDict()
     config.paper = "impala"
     config.experiment = "atari_shallow"
-    config.algorithm = "impala.discrete"  # builds it: repro/papers/impala/experiments/discrete.py
+    config.algorithm = "impala.discrete"  # built by repro/papers/impala/experiments/discrete.py
     config.agent = "impala_shallow"  # name in records
     config.scale = scale
     config.num_env_frames = 200_000_000  # frames per game; Section 5.3.2
 
     config.env = ml_collections.ConfigDict()
-    config.env.name = "atari"  # the package of environments
-    config.env.task = "pong"  # `pong` or `ALE/Pong-v5`
-    config.env.frame_skip = 4  # frames an action is repeated for; Table F.1
-    config.env.max_pool = 2  # last frames of a step that are maximised over; Table F.1
-    config.env.grey = True  # Table F.1
+    config.env.name = "atari"  # environment suite
+    config.env.task = "pong"  # game, spelled `pong` or `ALE/Pong-v5`
+    config.env.frame_skip = 4  # frames for which an action is repeated; Table F.1
+    config.env.max_pool = 2  # last frames of a step whose pixel-wise maximum is taken; Table F.1
+    config.env.grey = True  # luminance in place of RGB; Table F.1
     config.env.height = 84  # pixels; Table F.1
     config.env.width = 84  # pixels; Table F.1
-    config.env.stack = 4  # observations; Table F.1
-    config.env.noop_max = 30  # no-ops at a start, from 1; Section 5.3.2 (assumed: in training too)
+    config.env.stack = 4  # last frames in an observation; Table F.1
+    config.env.noop_max = 30  # no-ops at game start, 1 to this many; Section 5.3.2 (assumed: in training too)
     config.env.life_loss_ends = True  # a lost life ends the episode for learning, the game goes on; Table F.1
-    config.env.reward_clip = 1.0  # rewards are clipped to [-1, 1] for learning, 0 = not; Table F.1
-    config.env.fire_on_reset = False  # press FIRE at a game's start; assumed: the paper mentions none
-    config.env.sticky_probability = 0.0  # of repeating the last action; assumed: the paper mentions none
-    config.env.full_action_set = False  # experts use the game's minimal set; Appendix F
-    config.env.max_frames = 108_000  # frames, 30 minutes; assumed: the field's standard protocol
-    config.env.time_limit_is_terminal = True  # assumed: as levels end in the authors' released code
-    config.env.last_action_and_reward = False  # no LSTM on Atari, so not an input; Section 5.3.2
+    config.env.reward_clip = 1.0  # rewards are clipped to [-1, 1] for learning, 0 = no clip; Table F.1
+    config.env.fire_on_reset = False  # whether FIRE is pressed at a game's start; assumed: not mentioned in the paper
+    config.env.sticky_probability = 0.0  # probability of repeating the last action; assumed: the paper mentions none
+    config.env.full_action_set = False  # False = the game's minimal set, as experts have; Appendix F
+    config.env.max_frames = 108_000  # frames of a game, 30 minutes; assumed: the field's standard protocol
+    config.env.time_limit_is_terminal = True  # True = terminated; assumed: as levels end in the authors' released code
+    config.env.last_action_and_reward = False  # False = not inputs, as there is no LSTM on Atari; Section 5.3.2
 
     config.network = ml_collections.ConfigDict()
     config.network.torso = "shallow"  # shallow or deep; Section 5.3.2, Figure 4
-    config.network.compute_dtype = "float32"  # of a torso of images, or bfloat16; assumed: no type is printed
-    config.network.core_units = 0  # LSTM units, 0 = none; Section 5.3.2
+    config.network.compute_dtype = "float32"  # dtype of image torsos, float32 or bfloat16; assumed: no type is printed
+    config.network.core_units = 0  # LSTM units, 0 = no LSTM; Section 5.3.2
 
     config.loss = ml_collections.ConfigDict()
     config.loss.discount = 0.99  # gamma per agent step; Table F.1
     config.loss.correction = "vtrace"  # vtrace, one_step, epsilon or none; Section 5.2.2
-    config.loss.lambda_ = 1.0  # assumed: Equation 1, without the lambda of Remark 2
+    config.loss.lambda_ = 1.0  # lambda of Remark 2; assumed: 1, as Equation 1 has no lambda
     config.loss.clip_rho = 1.0  # rho_bar; assumed: as on DeepMind Lab, Section 5.2.2
     config.loss.clip_c = 1.0  # c_bar; assumed: as on DeepMind Lab, Section 5.2.2
-    config.loss.clip_pg_rho = 1.0  # of rho_s in the policy gradient, which is clipped at rho_bar; Section 4.2
-    config.loss.alpha_rho = 1.0  # 1 = V-trace, below 1 = leaky V-trace
-    config.loss.alpha_c = 1.0  # 1 = V-trace, below 1 = leaky V-trace
-    config.loss.entropy_cost = 0.01  # Table F.1
-    config.loss.baseline_cost = 0.5  # Table F.1
-    config.loss.half_baseline = True  # 1/2 in front of the squared error; the gradient of Section 4.2
+    config.loss.clip_pg_rho = 1.0  # bound on rho_s in the policy gradient; rho_bar in Section 4.2
+    config.loss.alpha_rho = 1.0  # share of the clipped rho: 1 = V-trace, below 1 = leaky V-trace
+    config.loss.alpha_c = 1.0  # share of the clipped c: 1 = V-trace, below 1 = leaky V-trace
+    config.loss.entropy_cost = 0.01  # weight of the entropy bonus; Table F.1
+    config.loss.baseline_cost = 0.5  # weight of the baseline loss; Table F.1
+    config.loss.half_baseline = True  # factor 1/2 in the baseline loss, for the gradient of Section 4.2
 
     config.replay = ml_collections.ConfigDict()
-    config.replay.fraction = 0.0  # of a batch, sampled uniformly from the last unrolls, 0 = none; Table F.1 has none
+    config.replay.fraction = 0.0  # replayed share of a batch, sampled uniformly, 0 = no replay; Table F.1 has none
     config.replay.capacity = 10_000  # unrolls, 1.7 GB; assumed: as on DeepMind Lab, Table C.3
 
     config.learner = ml_collections.ConfigDict()
@@ -68,42 +68,42 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.learner.rmsprop_decay = 0.99  # assumed: as in the authors' released code, the table has none
     config.learner.rmsprop_momentum = 0.0  # Table F.1
     config.learner.rmsprop_epsilon = 0.01  # Table F.1; inside the square root (assumed), as TensorFlow 1 has it
-    config.learner.clip_global_norm = 40.0  # 0 = none; Table F.1
+    config.learner.clip_global_norm = 40.0  # 0 = no clip; Table F.1
 
     config.runtime = ml_collections.ConfigDict()
-    config.runtime.num_actors = 2  # threads; assumed: one per core of a two-core machine
+    config.runtime.num_actors = 2  # actor threads; assumed: one per core of a two-core machine
     config.runtime.envs_per_actor = 32  # games; assumed: fastest on two cores
-    config.runtime.num_learners = 1  # processes that learn from a share of each batch; docs/cluster.md
+    config.runtime.num_learners = 1  # learner processes, each with its share of every batch; docs/cluster.md
     config.runtime.env_threads = 0  # emulator threads per actor, 0 = chosen by the number of cores
-    config.runtime.schedule = "async"  # async, or lockstep: the same bits each time
-    config.runtime.lockstep_lag = 1  # rounds between acting and learning in lockstep
-    config.runtime.weights_delay = 0  # publications by which actors get weights late; 0 = not; Figure D.1
-    config.runtime.queue_capacity = 1  # batches that wait for the learner, bounds the lag; assumed: no size is printed
+    config.runtime.schedule = "async"  # async, lockstep (bit-identical from run to run), processes or a3c
+    config.runtime.lockstep_lag = 1  # rounds between acting and learning, with schedule lockstep
+    config.runtime.weights_delay = 0  # publications by which actors' weights are late, 0 = none; Figure D.1
+    config.runtime.queue_capacity = 1  # most batches in the queue, which bounds the lag; assumed: no size is printed
     config.runtime.compile = "auto"  # auto, xla or graph
-    config.runtime.checkpoint_seconds = 60.0  # between two checkpoints
-    config.runtime.silent_seconds = 1800.0  # without an unroll until an actor is replaced; assumed: it hangs then
-    config.runtime.evaluator_episodes = 0  # of an evaluator beside training, with schedule processes; docs/cluster.md
+    config.runtime.checkpoint_seconds = 60.0  # time between two checkpoints
+    config.runtime.silent_seconds = 1800.0  # time without an unroll until an actor is replaced; assumed: it hangs then
+    config.runtime.evaluator_episodes = 0  # evaluator's episodes, 0 = none, with schedule processes; docs/cluster.md
 
     config.evaluation = ml_collections.ConfigDict()
     config.evaluation.episodes = 200  # games; Section 5.3.2
     config.evaluation.num_envs = 50  # games played side by side; divides `episodes`
-    config.evaluation.greedy = False  # sample from the policy; assumed: the paper does not say
+    config.evaluation.greedy = False  # False = actions are sampled from the policy; assumed: not specified in the paper
 
     return apply_scale(config)
 
 
 def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
-    """Changes a configuration of the published settings to its scale.
+    """Changes the published settings to those of the configuration's scale.
 
     Raises:
         ValueError: unknown scale.
     """
-    if config.scale == "smoke":  # about a minute: proves the path
+    if config.scale == "smoke":  # about a minute, only to check that it runs
         config.num_env_frames = 60_000  # the first games end
         config.evaluation.episodes = 8
         config.evaluation.num_envs = 8
         config.env.max_frames = 8_000
-        config.runtime.envs_per_actor = 8  # each takes a tenth of a second to begin
+        config.runtime.envs_per_actor = 8  # each takes a tenth of a second to start
         config.runtime.checkpoint_seconds = 5.0
     elif config.scale == "desk":  # 25 to 60 minutes on one core; repro/papers/impala/README.md has the reasons
         config.num_env_frames = 8_000_000

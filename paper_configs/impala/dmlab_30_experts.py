@@ -6,7 +6,7 @@ from paper_configs.impala import dmlab_30
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
-    """`dmlab_30` on one level, for as many frames as the agent of all levels has on it; everything else is the same."""
+    """Returns `dmlab_30` on one level, for as many frames as the agent of all levels plays on it."""
     config = dmlab_30.get_config(scale)
     config.experiment = "dmlab_30_experts"
     del config.variants
@@ -16,5 +16,5 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.network.torso = "deep"  # Section 5.3.1
     del config.evaluation.normaliser
     if scale == "paper":
-        config.runtime.num_actors = 150  # assumed: as the agent of all levels
+        config.runtime.num_actors = 150  # assumed: as the agent that learns all levels
     return config

@@ -10,12 +10,12 @@ from paper_configs.impala import dmlab_table1_throughput, dmlab_table2
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
-    """`dmlab_table2` with one agent for each schedule; IMPALA has the actors that it has there."""
+    """Returns `dmlab_table2` with one agent for each schedule; IMPALA has the same actors as there."""
     config = dmlab_table2.get_config(scale)
     config.experiment = "dmlab_figure5"
-    num_envs = {"paper": 32, "desk": 8, "smoke": 4}[scale]  # assumed: a batch; A3C has as many workers, as in Table 1
+    num_envs = {"paper": 32, "desk": 8, "smoke": 4}[scale]  # assumed: one batch; A3C has as many workers, as in Table 1
     a2c = dmlab_table1_throughput.schedules(num_envs)["a2c_sync_step"]
     a3c = dmlab_table1_throughput.schedules(3 * num_envs // 2)["a3c"]
-    config.variants = ml_collections.ConfigDict({"impala": {}, "a2c": a2c, "a3c": a3c})  # agents; their own fields
-    config.agent = "impala"  # one of them, and the name in records
+    config.variants = ml_collections.ConfigDict({"impala": {}, "a2c": a2c, "a3c": a3c})  # agents and their own fields
+    config.agent = "impala"  # one of `variants`; its name in records
     return config

@@ -1,7 +1,7 @@
 """Frames per second of one machine on two levels of DeepMind Lab: Table 1 and Section 5.1.
 
-The schedules of its single-machine lines, all with the shallow network of Figure 4. The record's `frames_per_second` is
-the result, from the first frame on, compilation included; its score means nothing.
+The agents are the schedules of its single-machine lines, all with the shallow network of Figure 4. The result is the
+record's `frames_per_second`, from the first frame on, with compilation; its score means nothing.
 """
 
 from typing import Any
@@ -12,33 +12,33 @@ from paper_configs.impala import dmlab_table2
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
-    """`dmlab_table2` with the batch of Table 1, a budget for timing and a token evaluation."""
+    """Returns `dmlab_table2` with the batch of Table 1, a budget for timing and a token evaluation."""
     config = dmlab_table2.get_config(scale)
     config.experiment = "dmlab_table1_throughput"
     config.sweep.sampled = False  # nothing is learned here
-    config.runtime.num_actors = 48 if scale == "paper" else 8  # of IMPALA; Table 1
+    config.runtime.num_actors = 48 if scale == "paper" else 8  # actor threads of IMPALA; Table 1
     config.runtime.envs_per_actor = 1  # one environment per actor; Section 3
-    config.runtime.dynamic_batching = False  # one policy answers all actors that wait; set by each variant; Table 1
+    config.runtime.dynamic_batching = False  # one policy call for all waiting actors; set by each variant; Table 1
     config.variants = ml_collections.ConfigDict(schedules(config.runtime.num_actors))
     config.agent = "impala_async"
-    config.env.task = "seekavoid_arena_01"  # or rooms_keys_doors_puzzle; Table 1
-    config.evaluation.episodes = 2  # assumed: throughput needs none, a record needs some
+    config.env.task = "seekavoid_arena_01"  # seekavoid_arena_01 or rooms_keys_doors_puzzle; Table 1
+    config.evaluation.episodes = 2  # assumed: throughput needs no evaluation, but a record does
     config.evaluation.num_envs = 2
     if scale == "paper":
-        config.num_env_frames = 10_000_000  # assumed: minutes of steady state at the published rates
+        config.num_env_frames = 10_000_000  # assumed: minutes of steady state at published rates
     elif scale == "desk":
         config.num_env_frames = 400_000  # assumed: minutes on two cores
     return config
 
 
 def schedules(num_envs: int) -> dict[str, dict[str, Any]]:
-    """The agents of Table 1's lines for a single machine, with the fields that are their own.
+    """Returns the agents of Table 1's single-machine lines, each with the fields that it changes.
 
-    A2C and A3C correct for nothing.
+    A2C and A3C have no off-policy correction.
 
     Args:
-        num_envs: environments of batched A2C and of IMPALA; A3C has two thirds. Printed are 48 actors of IMPALA and 32
-            workers of A3C, and 48 CPUs for batched A2C.
+        num_envs: environments of batched A2C and of IMPALA; A3C has two thirds. The paper prints 48 actors of IMPALA,
+            32 workers of A3C and 48 CPUs for batched A2C.
     """
     steps = {"num_actors": 1, "envs_per_actor": num_envs, "schedule": "lockstep", "lockstep_lag": 0}
     unrolls = {"num_actors": num_envs, "envs_per_actor": 1, "schedule": "lockstep", "lockstep_lag": 0}

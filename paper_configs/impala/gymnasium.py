@@ -1,6 +1,6 @@
 """IMPALA on any Gymnasium environment with discrete actions; docs/custom_environment.md.
 
-No paper prints these settings. They are those of `atari_shallow.py`, sources included, but for the fields below.
+No paper prints these settings: they are those of `atari_shallow.py`, with their sources, except the fields below.
 Budgets are in environment steps.
 """
 
@@ -11,7 +11,7 @@ from paper_configs.impala import atari_shallow
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
-    """Settings that learn CartPole; `smoke` is shorter, `paper` the same."""
+    """Returns settings that learn CartPole; `smoke` is shorter, `paper` the same as `desk`."""
     config = atari_shallow.get_config(scale)
     config.experiment = "gymnasium"
     config.agent = "impala"
@@ -19,10 +19,10 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.num_env_steps = 20_000 if scale == "smoke" else 500_000  # environment steps
 
     config.env = custom.environment("CartPole-v1")
-    config.env.last_action_and_reward = False  # inputs of the LSTM: True where network.core_units is above 0
+    config.env.last_action_and_reward = False  # inputs of the LSTM: set it to True if network.core_units is above 0
 
     config.network.torso = "dense"  # dense for vectors, shallow or deep for images
-    config.network.units = (64, 64)  # of the dense layers
+    config.network.units = (64, 64)  # widths of the dense layers
 
     config.learner.batch_size = 8
     config.learner.learning_rate = 2e-3
@@ -30,7 +30,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
     config.runtime.num_actors = 1
     config.runtime.envs_per_actor = 16
-    config.runtime.threads = 1  # of TensorFlow; matrices this small gain nothing from more
+    config.runtime.threads = 1  # TensorFlow's, 0 = one per core; matrices this small gain nothing from more
 
     config.evaluation.episodes = 100
     config.evaluation.num_envs = 10

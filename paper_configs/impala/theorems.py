@@ -1,4 +1,4 @@
-"""IMPALA, Section 4 and Appendix A: what they say about V-trace and its policy gradient, on random finite MDPs.
+"""IMPALA, Section 4 and Appendix A: their statements about V-trace and its policy gradient, on random finite MDPs.
 
 Every field names its source: a section or appendix of the paper, or `assumed:` with the reason.
 """
@@ -21,14 +21,14 @@ ANSWERS = (
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
-    """The same statements at every scale; `smoke` and `desk` check them on fewer problems.
+    """Returns the study, the same at every scale except that `smoke` and `desk` check fewer problems.
 
     Raises:
         ValueError: unknown scale.
     """
     config = theorems_config("impala", ANSWERS, scale)
     config.pairs = 8  # random pairs of estimates whose distance is measured beside the exact rate; assumed
-    config.clips = (  # rho_bar, c_bar with rho_bar >= c_bar, 0 = no truncation; Theorem 1 holds for all of them
+    config.clips = (  # pairs of rho_bar and c_bar, rho_bar >= c_bar, 0 = no truncation; Theorem 1 holds for all
         (1.0, 1.0),  # Section 5.2.2
         (1.0, 0.5),
         (2.0, 1.0),

@@ -1,4 +1,4 @@
-"""IMPALA, Section 4.1 and Remark 3: what truncation does to bias and variance, on random finite MDPs.
+"""IMPALA, Section 4.1 and Remark 3: effect of truncation on bias and variance, on random finite MDPs.
 
 Every field names its source: a section or appendix of the paper, or `assumed:` with the reason.
 """
@@ -26,13 +26,13 @@ ANSWERS = (
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
-    """The same statements at every scale; `smoke` and `desk` check them on fewer problems.
+    """Returns the study, the same at every scale except that `smoke` and `desk` check fewer problems.
 
     Raises:
         ValueError: unknown scale.
     """
     config = theorems_config("impala", ANSWERS, scale, study="tradeoffs")
-    config.rho_bars = (1.0, 2.0, 4.0, 8.0, 16.0)  # rising; 1 in Section 5.2.2, others assumed
-    config.horizons = (1, 2, 4, 8, 16, 32)  # steps of a target and weights of a product; doubling, assumed
-    config.shares_of_mu = (0.25, 0.5, 0.75, 1.0)  # rising, on the line from pi to mu; assumed: how dissimilar they are
+    config.rho_bars = (1.0, 2.0, 4.0, 8.0, 16.0)  # in rising order; 1 in Section 5.2.2, others assumed
+    config.horizons = (1, 2, 4, 8, 16, 32)  # steps of a target and factors of a product of weights; doublings, assumed
+    config.shares_of_mu = (0.25, 0.5, 0.75, 1.0)  # from pi (0) to mu (1), rising; assumed: how dissimilar they are
     return config

@@ -10,7 +10,7 @@ from repro.config import SCALES, resolve, unknown_scale
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
-    """The published settings; `smoke` and `desk` check on fewer cases, and change nothing else.
+    """Returns the published settings; `smoke` and `desk` only check fewer cases.
 
     Raises:
         ValueError: unknown scale.
@@ -22,8 +22,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.paper = "refer"
     config.experiment = "closed_form"
     config.study = "closed_form"  # module of repro/papers/refer that runs it; nothing is trained
-    config.agent = "fixed_point_far"  # the first of the answers
-    config.answers = (  # one record each; the sentences stand in published/refer.json
+    config.agent = "fixed_point_far"  # first of the answers
+    config.answers = (  # one record each; their sentences are in published/refer.json
         "fixed_point_far",
         "fixed_point_near",
         "largest_divergence_humanoid",
@@ -37,25 +37,25 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.scale = scale
 
     config.env = ml_collections.ConfigDict()
-    config.env.name = "mujoco"  # the package of environments
+    config.env.name = "mujoco"  # environment suite
     config.env.task = "gym"  # the tasks are named in the answers
-    config.env.version = published.env.version  # of figure_4_vracer
-    config.env.max_steps = 0  # as there
-    config.env.observed = "all"  # as there
+    config.env.version = published.env.version  # as in figure_4_vracer
+    config.env.max_steps = 0  # as in figure_4_vracer
+    config.env.observed = "all"  # as in figure_4_vracer
 
     figure_4 = figure_4_vracer.get_config("paper")
-    config.vracer = resolve(figure_4)  # its network and batch
+    config.vracer = resolve(figure_4)  # network and batch of V-RACER
     figure_4.agent = "acer"
-    config.acer = resolve(figure_4)  # likewise
-    config.ddpg = resolve(published)  # likewise
-    config.naf = resolve(figure_3_naf.get_config("paper"))  # likewise
+    config.acer = resolve(figure_4)  # network and batch of ACER
+    config.ddpg = resolve(published)  # network and batch of DDPG
+    config.naf = resolve(figure_3_naf.get_config("paper"))  # network and batch of NAF
 
-    config.refer = published.refer  # D and the step of beta; Appendix A
-    config.memory = published.memory  # N; Appendix A
-    config.std = published.exploration.std  # sigma; Section 5.1
-    config.updates = 300_000  # of beta, after which (1 - eta)^n is 1e-13; assumed
+    config.refer = published.refer  # D and the step size of beta; Appendix A
+    config.memory = published.memory  # capacity N; Appendix A
+    config.std = published.exploration.std  # sigma of the policy; Section 5.1
+    config.updates = 300_000  # updates n of beta, after which (1 - eta)^n is 1e-13; assumed
 
     config.evaluation = ml_collections.ConfigDict()
-    config.evaluation.episodes = {"smoke": 4, "desk": 20, "paper": 100}[scale]  # cases that an answer is checked on
+    config.evaluation.episodes = {"smoke": 4, "desk": 20, "paper": 100}[scale]  # cases on which an answer is checked
     config.evaluation.num_envs = config.evaluation.episodes  # all at once
     return config

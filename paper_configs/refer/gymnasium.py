@@ -1,7 +1,7 @@
 """V-RACER and DDPG with ReF-ER on any Gymnasium environment with continuous actions; docs/custom_environment.md.
 
-No paper prints these settings. They are those of `figure_4_vracer.py` and `figure_1_ddpg.py`, sources included, but for
-the fields below. Budgets are in environment steps.
+No paper prints these settings: they are those of `figure_4_vracer.py` and `figure_1_ddpg.py`, with their sources,
+except the fields below. Budgets are in environment steps.
 """
 
 import ml_collections
@@ -14,11 +14,11 @@ V_RACER_ALONE = {"network": ("initial_variance", "advantage"), "refer": ("max_lo
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
-    """Settings that learn Pendulum; `smoke` is shorter, `paper` the same."""
+    """Returns settings that learn Pendulum; `smoke` is shorter, `paper` the same as `desk`."""
     config = figure_4_vracer.get_config(scale)
     config.experiment = "gymnasium"
-    config.num_env_steps = 10_000 if scale == "smoke" else 100_000  # environment steps after the memory was prepared
-    config.window_steps = 10_000  # the result is the mean return of episodes that end in so many last steps
+    config.num_env_steps = 10_000 if scale == "smoke" else 100_000  # environment steps on top of memory.start_steps
+    config.window_steps = 10_000  # last steps; the result is the mean return of episodes that end in them
 
     config.env = custom.environment("Pendulum-v1")
 
@@ -35,7 +35,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     ddpg = figure_1_ddpg.get_config(scale)
     fields = {"method", "batch_size", "weight_decay", "target_update"}
     learner = {name: ddpg.learner[name] for name in sorted(fields)} | {"policy_learning_rate": 1e-3}
-    config.variants = ml_collections.ConfigDict(  # agents
+    config.variants = ml_collections.ConfigDict(  # agents, each with the fields that it changes
         {
             "vracer_refer": vracer,
             "ddpg_refer": {"learner": learner, "exploration": ddpg.exploration, "recorded": ddpg.recorded},

@@ -1,7 +1,7 @@
-"""How robust STACX is to hyper-parameters on Atari, beside IMPALA (Figure 4 of arXiv 2002.12928).
+"""Robustness of STACX to hyper-parameters on Atari, beside that of IMPALA (Figure 4 of arXiv 2002.12928).
 
-Settings and sources are those of `atari.py`; each agent changes one of them. The paper prints the five values of (c)
-alone, and names two of its five games, James Bond and Chopper Command.
+Settings and sources are those of `atari.py`; each agent changes one setting. The paper prints the five values only for
+(c), and names two of its five games, James Bond and Chopper Command.
 """
 
 import math
@@ -11,25 +11,25 @@ import ml_collections
 
 from paper_configs.stac import atari
 
-STARTS = (0.99, 0.992, 0.995, 0.997, 0.999)  # of metaparameters, after the sigmoid; Figure 4(c)
-GAMMAS = STARTS  # of the outer loss, or of IMPALA's; assumed: those of (c), since the values of (a) are not printed
-VALUE_COSTS = (0.15, 0.2, 0.25, 0.3, 0.35)  # assumed: the values of (b) are not printed
+STARTS = (0.99, 0.992, 0.995, 0.997, 0.999)  # initial metaparameters, after the sigmoid; Figure 4(c)
+GAMMAS = STARTS  # gamma of the outer loss or of IMPALA's; assumed: those of (c), as the values of (a) are not printed
+VALUE_COSTS = (0.15, 0.2, 0.25, 0.3, 0.35)  # g_v; assumed: the values of (b) are not printed
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
-    """The published settings; `smoke` and `desk` as in `atari.py`."""
+    """Returns the published settings; `smoke` and `desk` are as in `atari.py`."""
     config = atari.get_config(scale)
     config.experiment = "figure_4_robustness"
-    config.variants = ml_collections.ConfigDict(variants())  # agents, with the fields that are their own
+    config.variants = ml_collections.ConfigDict(variants())  # agents, each with the fields that it changes
     config.agent = "stacx_gamma_995"  # the published value
     config.env.task = "jamesbond"  # Figure 4
     return config
 
 
 def variants() -> dict[str, dict[str, Any]]:
-    """Every agent, with the fields that are its own: `stacx_gamma_992`, `impala_g_v_15`, `stacx_start_999` and so on.
+    """Returns agents, each with the fields that it changes: `stacx_gamma_992`, `impala_g_v_15`, `stacx_start_999` ...
 
-    Numbers in names are thousandths, of g_v hundredths.
+    Numbers in names are thousandths, those of g_v hundredths.
     """
     of_figure_2 = atari.variants()
     agents: dict[str, dict[str, Any]] = {}

@@ -1,6 +1,6 @@
 """STAC and STACX on any Gymnasium environment with discrete actions; docs/custom_environment.md.
 
-No paper prints these settings. They are those of `atari.py`, sources included, but for the fields below.
+No paper prints these settings: they are those of `atari.py`, with their sources, except the fields below.
 Budgets are in environment steps.
 """
 
@@ -11,7 +11,7 @@ from paper_configs.stac import atari
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
-    """Settings with which `stac` learns CartPole; `smoke` is shorter, `paper` the same."""
+    """Returns settings with which `stac` learns CartPole; `smoke` is shorter, `paper` the same as `desk`."""
     config = atari.get_config(scale)
     config.experiment = "gymnasium"
     config.agent = "stac"  # assumed: auxiliary heads diverge on CartPole; repro/papers/stac/README.md
@@ -21,8 +21,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.env = custom.environment("CartPole-v1")
 
     config.network.torso = "dense"  # dense for vectors, shallow or deep for images
-    config.network.units = (64, 64)  # of the dense layers
-    config.network.head_units = 64  # of the hidden layer of each policy and value
+    config.network.units = (64, 64)  # widths of the dense layers
+    config.network.head_units = 64  # width of the hidden layers of each head's policy and value
 
     config.loss.discount = 0.99  # gamma of control tasks; Table 3
 
@@ -32,7 +32,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
     config.runtime.num_actors = 1
     config.runtime.envs_per_actor = 16
-    config.runtime.threads = 1  # of TensorFlow; matrices this small gain nothing from more
+    config.runtime.threads = 1  # TensorFlow's, 0 = one per core; matrices this small gain nothing from more
     config.runtime.compile = "xla"  # faster for small networks, on a CPU too
 
     config.evaluation.episodes = 100

@@ -1,4 +1,4 @@
-"""STAC, Sections 3.1 and 10: what alpha does to contraction and variance of leaky V-trace, on random finite MDPs.
+"""STAC, Sections 3.1 and 10: effect of alpha on contraction and variance of leaky V-trace, on random finite MDPs.
 
 Every field names its source: a section or appendix of the paper, or `assumed:` with the reason.
 """
@@ -11,12 +11,12 @@ ANSWERS = ("rate_by_alpha", "rate_at_alpha_0", "variance_by_alpha")
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
-    """The same statements at every scale; `smoke` and `desk` check them on fewer problems.
+    """Returns the study, the same at every scale except that `smoke` and `desk` check fewer problems.
 
     Raises:
         ValueError: unknown scale.
     """
     config = theorems_config("stac", ANSWERS, scale, study="tradeoffs")
-    config.clips = ((1.0, 1.0), (2.0, 1.0), (0.6, 0.6))  # rho_bar, c_bar; 1 in Algorithm 2, others assumed
+    config.clips = ((1.0, 1.0), (2.0, 1.0), (0.6, 0.6))  # pairs of rho_bar and c_bar; 1 in Algorithm 2, others assumed
     config.alphas = (1.0, 0.75, 0.5, 0.25, 0.0)  # from V-trace to importance sampling, Section 3.1; steps assumed
     return config

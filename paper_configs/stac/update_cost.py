@@ -1,4 +1,4 @@
-"""What self-tuning costs beside IMPALA: Table 4 and Section 9.4 of arXiv 2002.12928, counted instead of timed.
+"""Cost of self-tuning beside IMPALA: Table 4 and Section 9.4 of arXiv 2002.12928, operations instead of time.
 
 Every field names its source: a table, figure or section of the paper, or `assumed:` with the reason.
 """
@@ -10,7 +10,7 @@ from repro.config import SCALES, unknown_scale
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
-    """The published settings of Atari and control; `smoke` has small networks of control alone.
+    """Returns the published settings of Atari and control; `smoke` has only control, with small networks.
 
     Raises:
         ValueError: unknown scale.
@@ -21,15 +21,15 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.paper = "stac"
     config.experiment = "update_cost"
     config.study = "update_cost"  # module of repro/papers/stac that runs it; nothing is trained
-    config.agent = "stac"  # the first of the answers
-    config.answers = ("stac", "stacx")  # agents, one record each; the sentences stand in published/stac.json
+    config.agent = "stac"  # first of the answers
+    config.answers = ("stac", "stacx")  # agents, one record each; their sentences are in published/stac.json
     config.scale = scale
 
     config.env = ml_collections.ConfigDict()
-    config.env.name = "atari"  # the package of environments
+    config.env.name = "atari"  # environment suite
     config.env.task = "any"  # the tasks are those of `setups`
 
-    config.setups = ("dm_control_features",) if scale == "smoke" else ("atari", "dm_control_features")  # of Table 4
+    config.setups = ("dm_control_features",) if scale == "smoke" else ("atari", "dm_control_features")  # Table 4
     config.dm_control_features = dm_control_features.get_config("smoke" if scale == "smoke" else "paper")
     config.atari = atari.get_config("paper")
     for setup in (config.dm_control_features, config.atari):
@@ -37,6 +37,6 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         setup.variants = ml_collections.ConfigDict({name: variants[name] for name in ("impala", *config.answers)})
 
     config.evaluation = ml_collections.ConfigDict()
-    config.evaluation.episodes = len(config.setups)  # values of an answer
+    config.evaluation.episodes = len(config.setups)  # values of each answer
     config.evaluation.num_envs = config.evaluation.episodes  # all at once
     return config

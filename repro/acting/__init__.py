@@ -1,1 +1,1 @@
-"""Playing: actors, their unrolls and weights, pools of actors, evaluation of a policy, videos; knows no paper."""
+"""Playing: actors, unrolls, weights, pools of actors, evaluation of a policy, videos; independent of any paper."""

@@ -17,21 +17,22 @@ from repro.environments.batched import BatchedEnvironment, CountsEpisodes
 
 
 class Actor:
-    """Plays its environments with a local copy of the policy, or one that it shares.
+    """Plays its environments with a local copy of the policy, or with one that several actors share.
 
     Args:
-        environment: its games.
-        policy: local copy, whose variables are overwritten with the published weights, or what answers several actors.
-        weights: where the learner publishes.
+        environment: batch of environments to play in.
+        policy: local copy, whose variables are overwritten with the published weights, or a policy shared by actors.
+        weights: where the learner publishes its weights.
         unroll_length: T.
-        seed: of this actor's action sampling; those of `begin_again` follow from it.
+        seed: seed of this actor's action sampling, from which those of `begin_again` follow.
         on_episode: called with every finished game, while the actor plays.
-        overlap: steps, below T, that an unroll begins with and the one before it ends with. Those of the first unroll
-            are rows that are no transition (`StepType.LAST`), and all zeros otherwise.
+        overlap: number of steps, below T, that an unroll shares with the end of the one before. In the first unroll
+            these rows are not transitions: their step type is `StepType.LAST`, and everything else is 0.
 
     Attributes:
-        environment, on_episode: see above; who takes the unrolls may set another one before any is played.
-        abandoned: whether another actor plays in its place.
+        environment: see above.
+        on_episode: see above; the source of batches may replace it before the first unroll.
+        abandoned: whether another actor has taken its place.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class Actor:
         self._overlap = overlap
         self._end: list[np.ndarray] = []  # the rows that the last unroll shares with the next, [N, overlap, ...]
         self._seed = seed
-        self._reset_seed: int | None = None  # of the environment; None for the one it was made with
+        self._reset_seed: int | None = None  # None for the one that the environment was made with
         self._inference: Inference
         if isinstance(policy, DynamicBatching):
             self._inference = SharedInference(policy, environment.num_envs)
@@ -58,35 +59,35 @@ class Actor:
             self._inference = LocalInference(policy, weights, environment.num_envs, seed)
         self._rollout = Rollout(environment, self._inference)
         self.abandoned = False
-        self._all: UnrollGroup | None = None  # of all environments, where several groups are asked for
+        self._all: UnrollGroup | None = None  # memory for all environments, if `collect` fills several groups
 
     @property
     def started(self) -> bool:
-        """Whether the first observation was made."""
+        """Whether it has begun to play."""
         return self._rollout.observation is not None
 
     def sync_weights(self) -> None:
-        """Takes the latest published weights; for the schedule to call before each unroll.
+        """Takes the latest published weights; the schedule calls this before each unroll.
 
         Raises:
-            ValueError: as many variables as the policy has were not published.
+            ValueError: the number of published variables is not that of the policy.
         """
         self._inference.sync()
 
     def succeed(self, other: Actor) -> None:
-        """Comes in another actor's place: takes its weights and `on_episode`, and goes on behind its episodes."""
+        """Takes another actor's place: takes over its weights and `on_episode`, and continues after its episodes."""
         self._inference.take_weights(other._inference)
         self.on_episode = other.on_episode
         if counters := other.get_counters():
             self.set_counters(counters)
 
     def begin_again(self, number: int) -> None:
-        """Plays other games than those before it, and samples otherwise; to be called before it plays.
+        """Takes seeds for games and actions that earlier actors did not have; to be called before it plays.
 
-        An environment that numbers its episodes keeps its seed, and is to go on behind them (`set_counters`).
+        An environment that numbers its episodes keeps its seed, and must continue their numbers (`set_counters`).
 
         Args:
-            number: of actors that were in its place before, in the whole run.
+            number: number of earlier actors in its place, in the whole run.
         """
         environment_seed, action_seed = successor_seeds(self._seed, number)
         self._inference.reseed(action_seed)
@@ -94,11 +95,11 @@ class Actor:
             self._reset_seed = environment_seed
 
     def abandon(self) -> None:
-        """Reports no more games; another actor plays in its place."""
+        """Stops reporting games, since another actor has taken its place."""
         self.abandoned = True
 
     def collect(self, groups: Sequence[UnrollGroup]) -> None:
-        """Fills `groups`, which together have a place for each environment, with T steps, of which T - overlap new."""
+        """Fills `groups`, which together have room for all environments, with T steps, T - overlap of them new."""
         rollout = self._rollout
         if not self.started:
             rollout.reset(self._reset_seed)
@@ -123,7 +124,7 @@ class Actor:
             played.split_into(groups)
 
     def _played(self, groups: Sequence[UnrollGroup]) -> UnrollGroup:
-        """Where to write: the only group, or memory of the actor's own, since many small writes a step cost more."""
+        """Where to write: the only group, or the actor's own memory, since many small writes per step take longer."""
         if len(groups) == 1:
             return groups[0]
         if self._all is None:
@@ -131,23 +132,23 @@ class Actor:
         return self._all
 
     def _begin_with_end(self, played: UnrollGroup) -> None:
-        """Writes the rows that the unroll before ended with, or before the first one rows that are no transition."""
+        """Writes the last rows of the previous unroll; in the first unroll, rows that are not transitions."""
         played.set_rows(slice(0, self._overlap), self._end or itertools.repeat(0))
         if not self._end:
             for row in range(self._overlap):
                 played.write(row, step_type=LAST)
 
     def get_counters(self) -> dict[str, np.ndarray]:
-        """Those of the environment (`CountsEpisodes`), from any thread; {} where it has none."""
+        """Returns the counters of the environment (`CountsEpisodes`), from any thread; {} if it has none."""
         return self.environment.get_counters() if isinstance(self.environment, CountsEpisodes) else {}
 
     def set_counters(self, counters: dict[str, np.ndarray]) -> None:
-        """Begins behind the episodes of `get_counters`, which must not have been empty."""
+        """Continues after the episodes of `get_counters`, which must not be empty."""
         assert isinstance(self.environment, CountsEpisodes)
         self.environment.set_counters(counters)
 
     def get_state(self) -> dict[str, Any]:
-        """Everything that the next unroll depends on besides the published weights."""
+        """Returns everything that the next unroll depends on besides the published weights."""
         end = {"end": {str(i): rows for i, rows in enumerate(self._end)}} if self._overlap else {}
         return self._rollout.get_state() | self._inference.get_state() | end
 
@@ -159,11 +160,11 @@ class Actor:
 
 
 def successor_seeds(seed: int, number: int) -> tuple[int, int]:
-    """Seeds of the environments and of the action sampling of an actor that comes after others, in [0, 2^31).
+    """Returns the seeds of environments and action sampling of an actor that replaces others, in [0, 2^31).
 
     Args:
-        seed: of the action sampling of the first actor in its place.
-        number: of actors that were there before, at least 1.
+        seed: seed of the action sampling of the first actor in its place.
+        number: number of earlier actors in its place, at least 1.
     """
     environments, actions = np.random.SeedSequence([seed, number]).generate_state(2) % 2**31
     return int(environments), int(actions)

@@ -1,4 +1,4 @@
-"""Actors of a learner that learns from a replay, in its process and in lockstep with it."""
+"""Actors that fill a replay: what the learner needs of them, and actors in threads of its own process."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from repro.replay.sequence_writer import write_group
 
 
 class ActorPool(Protocol):
-    """What the training loop needs of those who fill its replay."""
+    """What the training loop needs of the actors that fill its replay."""
 
     @property
     def can_save(self) -> bool: ...
 
     @property
     def restarts(self) -> int:
-        """Actors that were replaced, in this process."""
+        """Number of actors that were replaced in this process."""
 
     def start(self) -> None:
-        """Begins to play; the replay was started."""
+        """Begins to play; the replay must have been started."""
 
     def play(self, gradient_steps: int, frames: int) -> float:
-        """Returns when the steps up to a number of frames are stored: the newest steps' mean lag, in gradient steps.
+        """Waits until all steps up to `frames` are stored; returns the newest steps' mean lag, in gradient steps.
 
         Args:
-            gradient_steps: of the learner so far.
-            frames: units of the budget, of the whole run.
+            gradient_steps: gradient steps of the learner so far.
+            frames: units of the budget to have been played by then, in the whole run.
 
         Raises:
-            ActorPoolError: they cannot go on.
+            ActorPoolError: the actors cannot go on.
             Interrupted: see `interrupt`.
         """
 
@@ -41,7 +41,7 @@ class ActorPool(Protocol):
         """Ends a wait in `play`, from any thread; to be called before the run is saved for the last time."""
 
     def totals(self) -> dict[str, Any]:
-        """What a summary of the whole run says of the actors besides their restarts."""
+        """Returns what the summary of the whole run says about the actors besides their restarts."""
 
     def get_state(self) -> dict[str, Any]: ...
     def set_state(self, state: dict[str, Any]) -> None: ...
@@ -51,13 +51,12 @@ class ActorPool(Protocol):
 class LocalActorPool:
     """Actors in threads of this process, which play a fixed number of steps between two updates.
 
-    The source plays the next steps while the learner learns, if it is lockstep with a lag of 1.
+    With a lockstep lag of 1, the source plays the next steps while the learner learns.
 
     Args:
-        source: its batches hold one unroll of every environment, always in the same order.
-        replay: that is filled, with writers of these environments.
-        on_frames: called with the frames of the run so far before each update, while no actor plays; sets the actors'
-            epsilon.
+        source: source whose batches hold one unroll of every environment, always in the same order.
+        replay: the replay to fill, with a writer for each of these environments.
+        on_frames: called with the `frames` of each `play`, while no actor plays; sets the actors' epsilon.
     """
 
     def __init__(self, source: LockstepSource, replay: SequenceMemory, on_frames: Callable[[int], None]) -> None:
@@ -74,7 +73,7 @@ class LocalActorPool:
         return self._source.restarts
 
     def start(self) -> None:
-        """Actors play when the first steps are asked for."""
+        """Does nothing: the actors begin at the first call of `play`."""
 
     def play(self, gradient_steps: int, frames: int) -> float:
         self._source.finish_playing()
@@ -84,7 +83,7 @@ class LocalActorPool:
         for group in batch.groups:
             end = begin + len(group.arrays.reward)
             writers = self._replay.writers[begin:end]
-            if group.new_games:  # do not follow what these writers have
+            if group.new_games:  # they do not continue the steps of these writers
                 for writer in writers:
                     writer.restart()
             write_group(writers, group.arrays)

@@ -19,41 +19,41 @@ from repro.acting.supervision import MAX_FAILURES, ActorPoolError, PatientClock,
 from repro.environments.batched import one_line
 
 QUICK_SECONDS = 20.0
-"""An actor that ends sooner than this failed to start, and so did one that ends before its first report."""
+"""An actor that ends within this time, or before its first report, counts as failed at its start."""
 START_SECONDS = 60.0
-"""An actor has at least so long for its first report: it loads TensorFlow and traces its policy."""
+"""Minimum time limit for an actor's first report, before which it loads TensorFlow and traces its policy."""
 KEY_VARIABLE = "REPRO_LEARNERS_KEY"
-"""Environment variable of a learner's or a replay's process, by which it proves that it belongs to the run."""
+"""Environment variable with the key by which a learner's or replay's process proves that it belongs to the run."""
 JOIN_SECONDS = 8.0
-"""Longest wait for processes that were told to end, before they are killed, and then again."""
+"""Longest wait for processes that were told to end, before they are killed, and once more after that."""
 
 
 class ActorProcess(Protocol):
-    """A process in which an actor or an evaluator plays, a learner learns or a replay is served, wherever it is.
+    """A process of an actor, an evaluator, a learner or a replay, on this machine or another.
 
-    may_wait: whether it may have to wait for a free core or for memory, so that silence before its first report means
-        nothing.
+    may_wait: whether it may have to wait for a free core or for memory, so that silence before its first report is no
+        fault.
     """
 
     may_wait: bool
 
     def wait(self) -> str:
-        """Returns how it ended, once it has."""
+        """Waits until it ends; returns how it ended."""
 
     def kill(self) -> None:
         """Ends it at once, from another thread."""
 
     def terminate(self) -> None:
-        """Ends it with the run, from another thread."""
+        """Ends it at the end of the run, from another thread."""
 
 
 class LocalProcess:
     """A command on this machine.
 
     Args:
-        command: with its arguments.
-        log: gets what it writes on the screen.
-        variables: of its environment, in addition to this process's own.
+        command: the command and its arguments.
+        log: file that its output is appended to.
+        variables: environment variables, in addition to those of this process.
     """
 
     may_wait = False
@@ -78,39 +78,39 @@ class LocalProcess:
 
 
 class Launcher(Protocol):
-    """What starts actors, learners, an evaluator and a replay, here or elsewhere.
+    """Starts the processes of actors, learners, an evaluator and a replay, on this machine or others.
 
     Attributes:
-        home: address of this machine as those of the actors reach it; None: they are on this machine alone.
-        port: of the learner's server; None: a free one.
+        home: address at which the actors' machines reach this one; None if all are on this machine.
+        port: port of the learner's server; None for a free one.
     """
 
     home: str | None
     port: int | None
 
     def __call__(self, actor: int, start: int, address: str) -> ActorProcess:
-        """Starts an actor, given its number, how often it was started before, and the server's address here.
+        """Starts an actor, given its number, how often it was started before, and the server's address on this machine.
 
         Raises:
             ActorPoolError: it cannot be started.
         """
 
     def start_learner(self, learner: int, address: str, key: str) -> ActorProcess:
-        """Starts a learner, given its number, from 1, and for its `ChiefLink` the chief's address and the key."""
+        """Starts a learner, given its number, from 1, and the chief's address and the key for its `ChiefLink`."""
 
     def start_evaluator(self, address: str) -> ActorProcess:
-        """Starts an evaluator, given the server's address here."""
+        """Starts an evaluator, given the server's address on this machine."""
 
     def start_replay(self, address: str, key: str) -> ActorProcess:
-        """Starts a replay, given where it connects to here with which key."""
+        """Starts a replay, given the address on this machine that it connects to, and the key for that."""
 
 
 class LocalLauncher:
     """Starts `repro.actor`, which also evaluates or serves the replay, and `repro.learner` on this machine.
 
     Args:
-        run_dir: of the run, whose settings they read.
-        logs: folder for what they write on the screen.
+        run_dir: folder of the run, whose settings the processes read.
+        logs: folder for their output.
     """
 
     home: str | None = None
@@ -144,18 +144,18 @@ class LocalLauncher:
 
 
 class ActorProcesses:
-    """The processes of a run's actors. In the place of one that ends or hangs comes another, which begins new games.
+    """The processes of a run's actors. One that ends or hangs is replaced by another, which begins new games.
 
     Args:
-        launcher: starts them.
-        count: actors.
+        launcher: starts the processes.
+        count: number of actors.
         supervision: how they are watched.
-        first: number of the first one, where those before it are another learner's.
+        first: number of the first actor; lower numbers belong to other learners.
 
     Attributes:
         launcher: see above.
-        restarts: actors that were replaced so far, in this process.
-        broken_off: processes that ended in the midst of their games, of the whole run.
+        restarts: number of actors that were replaced so far, in this process.
+        broken_off: number of processes that ended in the middle of games, in the whole run.
     """
 
     _failing = "at its start"  # what failures in a row have in common
@@ -165,15 +165,15 @@ class ActorProcesses:
         self.restarts = self.broken_off = 0
         self._first = first
         self._supervision = supervision
-        self._clock = PatientClock(supervision.silent_seconds)  # of the learner, near the reports
-        self._seen: dict[int, float] = {}  # actor to the clock at its last report or start
-        self._reported: set[int] = set()  # actors that did so since their start
+        self._clock = PatientClock(supervision.silent_seconds)  # looked at by the learner, when it reads reports
+        self._seen: dict[int, float] = {}  # time on the clock of each actor's last report or start
+        self._reported: set[int] = set()  # actors that have reported since their start
         self._starts = [0] * count
-        self._starts_before = [0] * count  # in processes of the learner before this one
+        self._starts_before = [0] * count  # in earlier processes of the learner
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._error: ActorPoolError | None = None
-        self._lines: deque[str] = deque()  # of the keepers, for the learner's thread to say
+        self._lines: deque[str] = deque()  # from the keepers, for the learner's thread to report
         self._processes: dict[int, ActorProcess] = {}
         self._keepers: list[threading.Thread] = []
 
@@ -181,26 +181,26 @@ class ActorProcesses:
         return len(self._starts)
 
     def start(self, address: str) -> None:
-        """Starts the actors of the server at an address."""
+        """Starts the actors, given the server's address."""
         self._clock.look()
         for i in range(len(self._starts)):
             self._keepers.append(threading.Thread(target=self._supervise, args=(i, address), daemon=True))
             self._keepers[i].start()
 
     def is_known(self, actor: int, start: int) -> bool:
-        """Returns whether this process started an actor so, given its number and how often it was started before.
+        """Returns whether this process started an actor, given its number and how often it was started before.
 
-        One of another learner, which was at the same address, is not known.
+        Actors of another learner that had the same address are not known.
         """
         i = actor - self._first
         return 0 <= i < len(self._starts) and self._starts_before[i] <= start < self._starts[i]
 
     def report(self, actor: int, start: int | None = None) -> None:
-        """Notes that an actor brought something; what one brought that was replaced since says nothing of the new one.
+        """Notes that an actor reported something; ignored if the actor has been replaced since.
 
         Args:
-            actor: its number.
-            start: how often it was started before; None where that is not known, as of an evaluator.
+            actor: number of the actor.
+            start: how often it was started before; None if that is unknown, as for an evaluator.
         """
         i = actor - self._first
         with self._lock:
@@ -209,10 +209,10 @@ class ActorProcesses:
                 self._reported.add(i)
 
     def look(self) -> None:
-        """Kills actors that hang, which are then started again; for the learner's thread to call while it waits.
+        """Kills actors that hang, which are then started again; the learner's thread calls this while it waits.
 
         Raises:
-            ActorPoolError: one could not be reached.
+            ActorPoolError: one could not be killed.
         """
         now = self._clock.look()
         for i, process in tuple(self._processes.items()):
@@ -223,13 +223,13 @@ class ActorProcesses:
                 self._kill(i, process)
 
     def excuse(self) -> None:
-        """Passes over the silence of actors so far, which had to wait; to be called in place of `look`."""
+        """Ignores the silence of actors so far, since they had to wait; to be called in place of `look`."""
         now = self._clock.look()
         for i in tuple(self._seen):
             self._seen[i] = now
 
     def check(self) -> None:
-        """Says what happened since the last call, in the learner's thread.
+        """Reports what happened since the last call, in the learner's thread.
 
         Raises:
             ActorPoolError: an actor cannot be started.
@@ -239,7 +239,7 @@ class ActorProcesses:
             raise self._error
 
     def get_state(self) -> dict[str, Any]:
-        """How often each was started, so that a resumed run begins other games."""
+        """Returns how often each actor was started, so that a resumed run plays other games, and `broken_off`."""
         return {"starts": np.array(self._starts), "broken_off": self.broken_off}
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -249,7 +249,7 @@ class ActorProcesses:
         self.broken_off = int(state["broken_off"])
 
     def close(self) -> None:
-        """Ends all of them, by force where they do not end when asked."""
+        """Ends all processes, by force if they do not end when asked."""
         self._stop.set()
         for end in (lambda process: process.terminate(), lambda process: process.kill()):
             for process in tuple(self._processes.values()):
@@ -282,20 +282,20 @@ class ActorProcesses:
         return self.launcher(self._first + i, self._starts[i] - 1, address)
 
     def _limit(self, i: int) -> float:
-        """Seconds after which an actor that is silent hangs."""
+        """Seconds of silence after which an actor counts as hanging."""
         silent_seconds = self._supervision.silent_seconds
         return silent_seconds if i in self._reported else max(silent_seconds, START_SECONDS)
 
     def _failures(self, i: int, before: int, seconds: float) -> int:
-        """Failures in a row with that of a process that ended after so many seconds, given those before it."""
+        """Failures in a row after a process that ran for `seconds`, given those before it; 0 if it did not fail."""
         return before + 1 if seconds < QUICK_SECONDS or i not in self._reported else 0
 
     def _goes_on(self) -> bool:
-        """Whether one that is not there is to be started."""
+        """Whether a missing process is to be started."""
         return not self._stop.is_set()
 
     def _kill(self, i: int, process: ActorProcess) -> None:
-        """Ends one that is started again then; raises ActorPoolError where it cannot be reached."""
+        """Kills a process, which is then started again; raises ActorPoolError if it cannot be reached."""
         try:
             process.kill()
         except Exception as error:  # the cluster may be gone
@@ -307,11 +307,11 @@ class ActorProcesses:
             if end:
                 with self._lock:
                     self.restarts += 1
-                    line = f"{self._name(i)} was restarted (restart {self.restarts} of this process): {end}."
+                    line = f"{self._name(i)} was restarted (restart {self.restarts} by this process): {end}."
                 self._lines.append(line)
             began = time.monotonic()
             with self._lock:
-                self._starts[i] += 1  # first: it may bring something at once
+                self._starts[i] += 1  # first: the process may report at once
                 self._reported.discard(i)
                 self._seen[i] = self._clock.seconds
             process = self._processes[i] = self._launch(i, address)
@@ -320,7 +320,7 @@ class ActorProcesses:
             end = process.wait()
             if self._stop.is_set():
                 return
-            if i not in self._processes:  # it was no failure
+            if i not in self._processes:  # it was paused: no failure
                 end = ""
                 continue
             failed = self._failures(i, failed, time.monotonic() - began)

@@ -1,4 +1,4 @@
-"""Batches of actors that run freely."""
+"""Batches from actors that run freely in threads."""
 
 from __future__ import annotations
 
@@ -17,24 +17,27 @@ class AsyncSource:
     """Actors run freely in threads of their own; a bounded queue holds them back when the learner is slower.
 
     While the learner works on one batch, a thread stacks the next and places it on the learner's devices.
-    After an interruption the actors start new games, with numbers of their own where games are numbered, and with other
-    seeds elsewhere.
+    After a resume the actors start new games, with the next numbers where games are numbered, and with other seeds
+    elsewhere.
 
-    With memory of its own an actor waits until its last unroll was learned from, as a worker of A3C does; it then takes
-    weights that know it.
+    With `own_memory` an actor waits until its last unroll was learned from, as a worker of A3C does, and then takes the
+    weights after that update.
 
     Args:
-        actors: their environments all have the same number of games.
+        actors: the actors, which all have the same number of environments.
         make_group: allocates the memory of one group.
-        sizes: of groups.
-        queue_capacity: batches that may wait; it bounds the policy lag.
-        to_device: moves a batch to the learner's devices, in the prefetching thread; None: its unrolls are stored
-            alone.
+        sizes: sizes of the groups.
+        queue_capacity: number of batches that may wait, which bounds the policy lag.
+        to_device: moves a batch to the learner's devices, in the prefetching thread; None if its unrolls are only
+            stored.
         own_memory: whether each actor has memory for one unroll of each environment, which no other actor may use;
             `queue_capacity` does not matter then.
+
+    Raises:
+        MemoryError: see `make_groups`.
     """
 
-    between_rounds = True  # there are none
+    between_rounds = True  # there are no rounds
 
     def __init__(
         self,
@@ -89,11 +92,11 @@ class AsyncSource:
         return {}
 
     def get_state(self) -> dict[str, Any]:
-        """Numbers of the games that have begun, by actor, and of the actors in each place."""
+        """Returns the numbers of the games that each actor has begun, and how many actors were in each place."""
         return self._actors.get_counters() | {"restarts": self._actors.get_predecessors()}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """New games begin, behind those of `get_state`."""
+        """Makes the actors begin new games, after those of `get_state`."""
         self._actors.set_predecessors(state["restarts"])
         self._actors.begin_again()
         self._actors.set_counters({index: counters for index, counters in state.items() if index != "restarts"})
@@ -103,7 +106,7 @@ class AsyncSource:
         self._actors.close()
 
     def _check(self) -> None:
-        """Looks after the actors, in the learner's thread.
+        """Checks the actors and replaces threads that hang; called in the learner's thread.
 
         Raises:
             ActorPoolError: they cannot go on.
@@ -111,14 +114,14 @@ class AsyncSource:
         """
         self._workers.check()
         for place in self._actors.check():
-            for _ in range(self._sizes.per_actor):  # in place of what the thread that hangs may still write into
+            for _ in range(self._sizes.per_actor):  # replaces the groups that the thread may still write into
                 self._memory_of(place.index).put(self._make_group())
             self._start_actor(self._actors.supersede(place))
         if self._interrupted.is_set():
             raise Interrupted
 
     def _memory_of(self, actor: int) -> queue.Queue[UnrollGroup]:
-        """Where an actor finds free memory."""
+        """The queue with an actor's free memory."""
         return self._free[actor % len(self._free)]
 
     def _start_actor(self, place: Place) -> None:

@@ -1,4 +1,4 @@
-"""Batches for the learner: what they are, and where they come from."""
+"""Batches for the learner, and the interface of their sources."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import tensorflow as tf
 from repro.acting.unrolls import UnrollGroup, stack_groups
 
 POLL_SECONDS = 0.1
-"""How often a blocked thread looks whether the run was stopped."""
+"""Time between two checks of a blocked thread whether the run was stopped."""
 CLOSE_SECONDS = 30.0
 """Longest wait for the threads of a source that is closed; one that hangs ends with the process.
 
-Longer than a process that was told to stop may last (`stopping.STOP_SECONDS`), which then ends before Python's own end:
-a thread that comes out of compiled code during that, such as a compiler's, would abort the process.
+It is longer than a process that was told to stop may last (`stopping.STOP_SECONDS`), so that such a process ends before
+Python shuts down: a thread that returns from compiled code, such as a compiler, during the shutdown would abort the
+process.
 """
 
 
@@ -24,8 +25,9 @@ class Batch:
     """One batch for the learner.
 
     Attributes:
-        trajectory: as the learner takes it, placed on its devices; None where the unrolls are stored alone.
-        versions: behaviour version of each group of unrolls in it.
+        groups: the groups of unrolls that make up the batch.
+        trajectory: the batch on the learner's devices, as it takes it; None if the unrolls are only stored.
+        versions: behaviour version of each group.
     """
 
     def __init__(self, groups: Sequence[UnrollGroup], to_device: Callable[[Any], Any] | None) -> None:
@@ -38,26 +40,26 @@ class Batch:
         """The learner's variables when the unrolls began (`UnrollGroup.acting`).
 
         Raises:
-            ValueError: they began with different ones.
+            ValueError: they began with different weights.
         """
         if len(set(self.versions)) > 1:
             raise ValueError(
-                f"A batch of weights {sorted(set(self.versions))} has no on-policy gradient: "
+                f"A batch of several versions of the weights, {sorted(set(self.versions))}, has no on-policy gradient: "
                 "learner.batch_size must divide runtime.envs_per_actor."
             )
         return self.groups[0].acting
 
 
 class BatchSource(Protocol):
-    """What the training loop needs of a schedule."""
+    """What the training loop needs of a source of batches."""
 
     @property
     def between_rounds(self) -> bool:
-        """Whether no whole batch of a round is left: only then do actors take weights, and can a state be saved."""
+        """Whether no whole batch of the round is left: only then do actors take weights and can the state be saved."""
 
     @property
     def restarts(self) -> int:
-        """Actors that were replaced, in this process."""
+        """Number of actors that were replaced in this process."""
 
     def next(self) -> Batch:
         """Waits for the next batch.
@@ -73,7 +75,7 @@ class BatchSource(Protocol):
     def release(self, batch: Batch) -> None: ...
 
     def totals(self) -> dict[str, Any]:
-        """What a summary of the whole run says of the actors besides their restarts."""
+        """Returns what the summary of the whole run says about the actors besides their restarts."""
 
     def get_state(self) -> dict[str, Any]: ...
     def set_state(self, state: dict[str, Any]) -> None: ...
@@ -85,9 +87,9 @@ class GroupSizes:
     """How an actor's environments and the learner's batch split into groups of equal size, the largest that fits both.
 
     Attributes:
-        group: environments of a group.
-        per_actor: groups of an actor.
-        per_batch: groups of a batch.
+        group: number of environments in a group.
+        per_actor: number of groups of an actor.
+        per_batch: number of groups in a batch.
     """
 
     def __init__(self, envs_per_actor: int, batch_size: int) -> None:

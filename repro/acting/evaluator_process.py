@@ -1,8 +1,7 @@
-"""An evaluator beside training at the learner's end: a process that plays with the weights of now and then.
+"""The learner's side of an evaluator beside training: a process that plays with the weights now and then.
 
-A table of the learner's server has the weights that are to be played with next. Newer ones take their place until an
-evaluator takes them, so that a slow one leaves some out and never waits for old ones. What it played comes back by a
-queue.
+A table of the learner's server holds the weights to play with next. Newer weights replace them until the evaluator
+takes them, so that a slow evaluator skips some and does not fall behind. Its results come back through a queue.
 """
 
 from __future__ import annotations
@@ -22,27 +21,29 @@ from repro.acting.supervision import ActorPoolError, PatientClock, Supervision
 from repro.quiet import suppress_stderr
 
 OFFERED, PLAYED = "offered", "played"
-"""Names of the table and of the queue."""
+"""Names of the table of weights and of the queue of results."""
 HEADER_SPEC = tf.TensorSpec([3], tf.int64)
-"""Updates behind the weights, what they learned from in units of the budget, and a random number of the learner's
-process: another one may come to its address."""
+"""Number of updates behind the weights, units of the budget that they learned from, and a random number of the
+learner's process, since another process may get its address."""
 RETURNS_SPEC = tf.TensorSpec([None, None], tf.float64)
-"""Return of each episode, by task; without any it is a sign of life."""
+"""Returns by task and episode; an empty array is a sign of life."""
 MAX_REPORTS = 1000
-"""Most reports that wait for the learner to read them."""
+"""Largest number of reports that wait for the learner to read them."""
 OFFERS = 100
-"""Weights that are offered in a whole run, at equal distances."""
+"""Number of times that weights are offered in a whole run, at equal intervals."""
 LOOK_SECONDS = 1.0
-"""Between two looks at what came."""
+"""Time between two reads of the results."""
 STILL_SECONDS = 120.0
-"""Without an update, after which an actor may wait for the evaluator's core."""
+"""Time without an update after which an actor may be waiting for the evaluator's core."""
 
 
 class Evaluated(NamedTuple):
-    """What an evaluator played with the weights of one moment.
+    """Result of an evaluation beside training.
 
-    updates: behind them. frames: that they learned from, in units of the budget. returns: float64 [tasks, episodes].
-    tasks: their names; () where there is one.
+    updates: number of updates behind the weights.
+    frames: units of the budget that they learned from.
+    returns: float64 [tasks, episodes].
+    tasks: names of the tasks; () if there is only one.
     """
 
     updates: int
@@ -54,17 +55,17 @@ class Evaluated(NamedTuple):
 class Evaluator:
     """An evaluator in a process of its own, which no update waits for and which never ends the run.
 
-    It begins after the first update, so that actors have their cores first. In the place of one that ends or hangs
-    comes another; after failures in a row without a finished evaluation the run goes on without. What an evaluator was
-    at when it ended is lost, and the next one goes on with the next weights.
+    It starts after the first update, so that actors get their cores first. One that ends or hangs is replaced by
+    another, which goes on with the next weights; the evaluation in progress is lost. After `MAX_FAILURES` failures in a
+    row without a finished evaluation, the run goes on without an evaluator.
 
-    Public methods are for the learner's thread.
+    Public methods are to be called in the learner's thread.
 
     Args:
-        launcher: starts it.
-        variables: of the policy, at the learner.
-        tasks: that it plays one after the other; () where there is one.
-        supervision: how it is watched.
+        launcher: starts the process.
+        variables: the learner's variables of the policy.
+        tasks: names of the tasks that it plays one after the other; () if there is only one.
+        supervision: how the process is watched.
     """
 
     def __init__(
@@ -76,19 +77,19 @@ class Evaluator:
         self._process = _EvaluatorProcess(launcher, supervision, self._read)
         self._token = secrets.randbits(63)
         self._clock = PatientClock(supervision.silent_seconds)
-        self._looked = self._updated = 0.0  # by the clock
+        self._looked = self._updated = 0.0  # times on the clock
         self._last = 0  # updates behind the weights of the last evaluation
         self._evaluated: list[Evaluated] = []
-        self._lock = threading.Lock()  # of what was read
+        self._lock = threading.Lock()  # guards what was read
         self._begun = self._given_up = False
 
     @property
     def restarts(self) -> int:
-        """Evaluators that were replaced so far, in this process."""
+        """Number of evaluators that were replaced so far, in this process."""
         return self._process.restarts
 
     def make_tables(self) -> list[reverb.Table]:
-        """The tables, for the learner's server."""
+        """Returns the table and the queue, for the learner's server."""
         weights = [HEADER_SPEC, *(tf.TensorSpec(v.shape, v.dtype) for v in self._variables)]
         offered = reverb.Table(
             OFFERED,
@@ -107,12 +108,12 @@ class Evaluator:
         self._process.start(address)
 
     def follow(self, updates: int, frames: int, total_updates: int) -> list[Evaluated]:
-        """Offers the present weights, if it is time and somebody takes them, and returns what came since the last call.
+        """Offers the present weights if they are due; returns the evaluations that came since the last call.
 
         Args:
-            updates: made so far; this is called after each.
-            frames: that they learned from.
-            total_updates: of the whole run.
+            updates: number of updates so far; this is called after each.
+            frames: units of the budget learned from so far.
+            total_updates: number of updates of the whole run.
         """
         self._updated = self._clock.seconds
         is_due = not self._begun or updates % max(1, total_updates // OFFERS) == 0
@@ -128,9 +129,9 @@ class Evaluator:
         return found
 
     def look(self) -> None:
-        """Reads what came, ends an evaluator that hangs, and says what happened; also while the learner waits.
+        """Reads results, kills an evaluator that hangs, and reports what happened; also called while the learner waits.
 
-        Where the run stands still, the evaluator gives up its core until there is an update.
+        If there is no update for `STILL_SECONDS`, the evaluator gives up its core until the next one.
         """
         now = self._clock.look()
         if now < self._looked + LOOK_SECONDS or self._given_up:
@@ -147,7 +148,7 @@ class Evaluator:
             self._warn(f"{str(error).rstrip('.')}. The run goes on without it.")
 
     def close(self) -> None:
-        """Ends it."""
+        """Ends the process."""
         self._process.close()
 
     def _read(self) -> None:
@@ -166,14 +167,15 @@ class Evaluator:
 
 
 class _EvaluatorProcess(ActorProcesses):
-    """The evaluator's process, which is started only while `go_on` was called after the last `pause`.
+    """The evaluator's process, which runs only between a call of `go_on` and the next `pause`.
 
     Args:
         launcher, supervision: as for `ActorProcesses`.
-        read: reads what came, in the thread that waits for the end of a process.
+        read: reads the results; called in the thread that waits for the process to end.
 
     Attributes:
-        has_finished: whether an evaluation came since one failed; without any between them, failures are in a row.
+        has_finished: whether an evaluation has come since the last failure; failures without one in between are in a
+            row.
     """
 
     _failing = "in a row without a finished evaluation"
@@ -188,14 +190,14 @@ class _EvaluatorProcess(ActorProcesses):
         self._may_run.set()
 
     def pause(self) -> None:
-        """Ends one that has a core for which others may wait."""
+        """Ends a process that has a core for which others may be waiting."""
         process = self._processes.get(0)
         if self._may_run.is_set() and process is not None and process.may_wait and 0 in self._reported:
             self._may_run.clear()
             self._lines.append(
-                f"{self._name(0)} leaves its core, since there was no update for {STILL_SECONDS:g} seconds."
+                f"{self._name(0)} frees its core until the next update: there was none for {STILL_SECONDS:g} seconds."
             )
-            process = self._processes.pop(0)  # whose silence and end say nothing from now on
+            process = self._processes.pop(0)  # its silence and end no longer count
             self._kill(0, process)
 
     def close(self) -> None:
@@ -210,7 +212,7 @@ class _EvaluatorProcess(ActorProcesses):
         return self.launcher.start_evaluator(address)
 
     def _failures(self, i: int, before: int, seconds: float) -> int:
-        with contextlib.suppress(RuntimeError):  # of a server that has ended
+        with contextlib.suppress(RuntimeError):  # the server may have ended
             self._read()
         count = 1 if self.has_finished else before + 1
         self.has_finished = False

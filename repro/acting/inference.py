@@ -1,4 +1,4 @@
-"""Who answers an actor's calls: a policy of its own, or one that answers all actors that wait in one call."""
+"""Inference for actors: by a policy of their own, or by a shared one that answers all waiting actors in one call."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from repro.aligned import concatenated
 
 
 class Inference(Protocol):
-    """What an actor needs of whoever answers its calls; calling it is an `Act`.
+    """What an actor needs of its inference, which is an `Act` itself.
 
-    version: of the weights at the last `sync`; -1 before.
+    version: version of the weights at the last `sync`; -1 before.
     acting: the learner's variables at that version (`WeightsSnapshot.acting`).
     """
 
@@ -29,7 +29,7 @@ class Inference(Protocol):
         """Takes the latest published weights."""
 
     def take_weights(self, other: Any) -> None:
-        """Takes the weights of another of the same kind, in whose place this one comes."""
+        """Takes over the weights of another inference of the same kind, which this one replaces."""
 
     def reseed(self, seed: int) -> None:
         """Samples with another seed from now on; to be called before the first call."""
@@ -43,10 +43,10 @@ class LocalInference(CompiledPolicy):
     """A policy of one actor's own, whose variables are overwritten with the published weights.
 
     Args:
-        policy: local copy.
-        weights: where the learner publishes.
+        policy: local copy of the policy.
+        weights: where the learner publishes its weights.
         num_envs: N.
-        seed: of its sampling.
+        seed: seed of its sampling.
     """
 
     def __init__(self, policy: tf_policy.TFPolicy, weights: Published, num_envs: int, seed: int) -> None:
@@ -59,10 +59,10 @@ class LocalInference(CompiledPolicy):
         self.acting: tuple[tf.Tensor, ...] = ()
 
     def sync(self) -> None:
-        """Takes the latest published weights, if there are any, also those of another learner with the same version.
+        """Takes the latest published weights, if any, even if another learner published them under the same version.
 
         Raises:
-            ValueError: as many variables as the policy has were not published.
+            ValueError: the number of published variables is not that of the policy.
         """
         latest = self._weights.latest
         if latest is not self._taken and latest.version >= 0:
@@ -79,18 +79,18 @@ class LocalInference(CompiledPolicy):
 
 
 class DynamicBatching:
-    """One policy for many actors: while it answers some of them, the others gather, and the next call is for all these.
+    """One policy for many actors: while it answers some of them, others gather, and the next call answers all of these.
 
-    No call waits for a number of actors. Calls have as many rows as a power of two, or as all actors have, filled up
-    with copies of the last; each such size is traced once. Before each call the policy takes the latest published
-    weights, so that they may change within an unroll. Which actors meet depends on the machine: runs are not the same
-    bit for bit.
+    A call never waits for more actors. Its number of rows is a power of two, or that of all actors together, filled up
+    with copies of the last row; each such size is traced once. Before each call the policy takes the latest published
+    weights, so that they may change within an unroll. Which actors share a call depends on timing, so that runs are not
+    reproducible bit for bit.
 
     Args:
-        policy: of its own variables.
-        weights: where the learner publishes.
-        max_rows: most rows of a call, those of all actors together.
-        seed: of its sampling.
+        policy: policy with variables of its own.
+        weights: where the learner publishes its weights.
+        max_rows: largest number of rows of a call, those of all actors together.
+        seed: seed of its sampling.
     """
 
     def __init__(self, policy: tf_policy.TFPolicy, weights: Published, max_rows: int, seed: int) -> None:
@@ -100,40 +100,40 @@ class DynamicBatching:
         self._taken: WeightsSnapshot | None = None
         self._max_rows = max_rows
         self._seed = np.array([seed, 0], np.int32)  # [seed, number of the call]
-        self._compiled: dict[int, Any] = {}  # by rows
+        self._compiled: dict[int, Any] = {}  # by number of rows
         self._waiting: list[_Request] = []
         self._busy = False
         self._changed = threading.Condition()
 
     @property
     def calls(self) -> int:
-        """Calls so far, in the whole run; each samples with the number of its own."""
+        """Number of calls so far, in the whole run; each call samples with its own number."""
         return int(self._seed[1])
 
     @property
     def seed(self) -> int:
-        """Seed of the sampling, as it is now."""
+        """Present seed of the sampling."""
         return int(self._seed[0])
 
     def reseed(self, seed: int) -> None:
-        """Samples with another seed from now on; where several actors ask for one, with the last."""
+        """Samples with another seed from now on; if several actors set one, the last one counts."""
         self._seed[:] = seed, 0
 
     def go_on_behind(self, seed: int, calls: int) -> None:
-        """Samples with a seed, and numbers the next call at least `calls`, as where another process was stopped."""
+        """Samples with a seed, and numbers the next call at least `calls`, to continue a process that was stopped."""
         self._seed[:] = seed, max(self._seed[1], calls)
 
     def initial_state(self, num_envs: int) -> Any:
-        """The policy's state at the start, [num_envs, ...]."""
+        """Returns the policy's initial state, [num_envs, ...]."""
         return self._policy.get_initial_state(num_envs)
 
     def answer(self, observation: Any, step_type: np.ndarray, policy_state: Any) -> Any:
         """Returns the policy's step for the rows of one actor: a nest of NumPy arrays [N, ...].
 
-        The calling thread does the work for all that wait, where no other thread does.
+        The calling thread answers all waiting actors, unless another thread is already at it.
 
         Raises:
-            Exception: what the call raised that had this actor's rows.
+            Exception: any error of the call with this actor's rows.
         """
         request = _Request((observation, step_type, policy_state), len(step_type))
         with self._changed:
@@ -146,7 +146,7 @@ class DynamicBatching:
             requests, self._waiting = self._waiting, []
         try:
             self._answer(requests)
-        except Exception as error:  # theirs as well as ours
+        except Exception as error:  # an error of all actors in the call
             for other in requests:
                 other.error = error
         finally:
@@ -198,8 +198,8 @@ class SharedInference:
     """One actor's side of `DynamicBatching`.
 
     Args:
-        batching: shared by the actors.
-        num_envs: N, of this actor.
+        batching: the policy that the actors share.
+        num_envs: N, the number of this actor's environments.
     """
 
     def __init__(self, batching: DynamicBatching, num_envs: int) -> None:
@@ -209,7 +209,7 @@ class SharedInference:
         self.acting: tuple[tf.Tensor, ...] = ()
 
     def sync(self) -> None:
-        """Notes the latest weights: no call of the unroll is answered by older ones."""
+        """Notes the latest version: no call of the next unroll is answered with older weights."""
         latest = self._batching.weights.latest
         self.version, self.acting = latest.version, latest.acting
 
@@ -217,7 +217,7 @@ class SharedInference:
         self.version, self.acting = other.version, other.acting
 
     def reseed(self, seed: int) -> None:
-        """Has all actors that share the policy sample with another seed."""
+        """Changes the seed for all actors that share the policy."""
         self._batching.reseed(seed)
 
     def __call__(self, observation: Any, step_type: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -227,7 +227,7 @@ class SharedInference:
         return step.action, step.info
 
     def get_state(self) -> dict[str, Any]:
-        """The policy's state of this actor's games, and seed and calls of all actors."""
+        """Returns the policy's state of this actor's games, and the seed and calls that all actors share."""
         state = {str(i): np.asarray(x) for i, x in enumerate(tf.nest.flatten(self._state))}
         return {"policy_state": state, "seed": self._batching.seed, "calls": self._batching.calls}
 
@@ -235,11 +235,11 @@ class SharedInference:
         """Continues where `get_state` was taken."""
         saved = state["policy_state"]
         self._state = tf.nest.pack_sequence_as(self._state, [saved[str(i)] for i in range(len(saved))])
-        self._batching.go_on_behind(state.get("seed", self._batching.seed), state["calls"])  # older ones have none
+        self._batching.go_on_behind(state.get("seed", self._batching.seed), state["calls"])  # older states have none
         self.version = -1
 
 
 def _filled_up(parts: Sequence[np.ndarray], size: int) -> np.ndarray:
-    """Rows of all parts, [N_i, ...], and copies of the last one, [size, ...]."""
+    """Joins the rows of all parts, [N_i, ...], and fills them up with copies of the last one, to [size, ...]."""
     missing = size - sum(map(len, parts))
     return concatenated([*parts, np.broadcast_to(parts[-1][-1:], (missing, *parts[-1].shape[1:]))])

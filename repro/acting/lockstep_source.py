@@ -1,4 +1,4 @@
-"""Batches of actors in lockstep with the learner."""
+"""Batches from actors in lockstep with the learner."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from repro.acting.unrolls import UnrollGroup, make_groups
 from repro.threads import CallThread
 
 PATIENCE_SECONDS = 10.0
-"""Longest wait for the unrolls that are under way when the run is to end."""
+"""Longest wait for unrolls in progress when the run is to end."""
 
 
 class _Round(NamedTuple):
-    """What all actors have played under the same weights: the unrolls, and the games that ended in them."""
+    """The unrolls that all actors played with the same weights, and the games that ended in them."""
 
     groups: list[UnrollGroup]
     episodes: list[Episode]
@@ -32,22 +32,25 @@ class _Round(NamedTuple):
 class LockstepSource:
     """Actors and learner in fixed alternation, so that a run is the same bit for bit each time.
 
-    In a round every actor plays one unroll under the weights at the round's start, and the learner takes the
-    batches of the round `lag` rounds before. With lag 0 it waits for the round to end: batched A2C, whose actors are
-    synchronised after every step where they share one batch of environments, and after every unroll otherwise. Unrolls
-    that are too few for a batch wait for those of the next round. An actor that is replaced plays the unroll under the
-    same weights, but other games, so that the run is the same no more.
+    In a round every actor plays one unroll with the weights at the round's start, and the learner takes the batches of
+    the round `lag` rounds before. With lag 0 it waits for the round to end; this is batched A2C, whose actors are
+    synchronised after every step if they share one batch of environments, and after every unroll otherwise. Unrolls
+    that are too few for a batch wait for those of the next round. If an actor is replaced, its unroll is played again
+    with the same weights but in other games, so that the run can no longer be reproduced.
 
-    A game counts, by the `on_episode` of the actors, when the round in which it ended is taken to be learned from: in
-    the learner's thread, before the first batch of the round, in the order of the actors and of each one's time. So
-    what is known of the games follows from the number of updates, and not from how far the actors are or when the run
-    is saved. Games that end in rounds that nobody learns from do not count. Those that an actor had finished in an
-    unroll that was lost count with the unroll that is played in its place.
+    A game is reported to `on_episode` when the learner takes the round in which it ended: in the learner's thread,
+    before the first batch of the round, ordered by actor and then by time. So the reported games depend on the number
+    of updates alone, and not on how far the actors are or when the run is saved. Games in rounds that are never learned
+    from are not reported. Games that an actor finished in an unroll that was lost are reported with the unroll that
+    replaces it.
 
     Args:
-        actors: that play; all have the same `on_episode`.
+        actors: the actors, all with the same `on_episode`.
         make_group, sizes, to_device: as for `AsyncSource`.
         lag: rounds between acting and learning, at least 0.
+
+    Raises:
+        MemoryError: see `make_groups`.
     """
 
     def __init__(
@@ -64,18 +67,18 @@ class LockstepSource:
         self._sizes = sizes
         self._to_device = to_device
         self._lag = lag
-        left = sizes.per_batch - math.gcd(groups_per_round, sizes.per_batch)  # the most that a round leaves
+        left = sizes.per_batch - math.gcd(groups_per_round, sizes.per_batch)  # at most, after a round
         self._free = deque(make_groups(make_group, groups_per_round * (lag + 2) + left))
-        self._rounds: deque[_Round] = deque()  # played, waiting for their turn
+        self._rounds: deque[_Round] = deque()  # played, not yet learned from
         self._on_episode = actors.places[0].actor.on_episode
         self._ended: list[list[Episode]] = [[] for _ in actors.places]  # games of each actor, not yet in a round
         for place, ended in zip(actors.places, self._ended):
             place.actor.on_episode = ended.append
         self._threads = [CallThread(f"actor-{place.index}") for place in actors.places]
         self._in_flight: list[Future] = []  # one for each thread
-        self._learning: deque[UnrollGroup] = deque()  # of the current round or the one before, not yet learned from
-        self._begins_games = False  # whether the next round follows none of those that were restored
-        self._patient_until: float | None = None  # set by `interrupt`
+        self._learning: deque[UnrollGroup] = deque()  # groups of taken rounds, not yet learned from
+        self._begins_games = False  # whether the next round begins new games after a resume
+        self._patient_until: float | None = None  # deadline, set by `interrupt`
 
     @property
     def between_rounds(self) -> bool:
@@ -92,7 +95,7 @@ class LockstepSource:
         return Batch(groups, self._to_device)
 
     def finish_playing(self) -> None:
-        """Waits until no actor plays; `next` has them play again.
+        """Waits until no actor plays; `next` starts them again.
 
         Raises:
             ActorPoolError: an actor cannot go on.
@@ -107,7 +110,7 @@ class LockstepSource:
             self._in_flight = []
 
     def interrupt(self) -> None:
-        """Ends a wait for a batch that takes longer than `PATIENCE_SECONDS` from now."""
+        """Ends a wait for a batch once `PATIENCE_SECONDS` have passed from now."""
         self._patient_until = time.monotonic() + PATIENCE_SECONDS
 
     def release(self, batch: Batch) -> None:
@@ -117,7 +120,7 @@ class LockstepSource:
         return {}
 
     def get_state(self) -> dict[str, Any]:
-        """Everything that the next round depends on; without games where an actor cannot finish its unroll."""
+        """Returns everything that the next round depends on; without games in progress if an actor cannot finish."""
         try:
             self.finish_playing()
         except (ActorPoolError, Interrupted):
@@ -140,7 +143,7 @@ class LockstepSource:
         return own | games
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Goes on where `get_state` was taken; new games begin where it has none, behind those that had begun."""
+        """Continues where `get_state` was taken; if it has no games in progress, new ones begin after those begun."""
         for i, actor_state in state["actors"].items():
             self._actors.places[int(i)].actor.set_state(actor_state)
         self._actors.set_counters(state.get("counters", {}))
@@ -151,7 +154,7 @@ class LockstepSource:
         for i, ended in state.get("ended", {}).items():
             self._ended[int(i)].extend(unpack_episodes(ended))
         for i in range(len(state["rounds"])):
-            saved, acting = state["rounds"][str(i)], _restored_acting(state["acting"][str(i)])  # one of the whole round
+            saved, acting = state["rounds"][str(i)], _restored_acting(state["acting"][str(i)])  # of the whole round
             groups = [self._free.popleft() for _ in saved]
             for j, group in enumerate(groups):
                 _restore_group(group, saved[str(j)], acting)
@@ -197,7 +200,7 @@ class LockstepSource:
             self._in_flight.append(thread.call(self._play, place, groups))
 
     def _play(self, place: Place, groups: list[UnrollGroup]) -> list[UnrollGroup]:
-        """Returns the groups, filled; those of an actor whose place another thread has by now are not asked for."""
+        """Returns the filled groups; nobody asks for them if another thread has taken the actor's place."""
         self._actors.collect(place, groups)
         return groups
 
@@ -218,7 +221,7 @@ class LockstepSource:
                     raise Interrupted from None
 
     def _replace_thread(self, place: Place) -> None:
-        """Plays an unroll again whose thread hangs, in memory that this thread does not have."""
+        """Plays the unroll of a thread that hangs again, in new memory that the thread cannot write to."""
         self._threads[place.index].end()
         thread = self._threads[place.index] = CallThread(f"actor-{place.index}")
         groups = [self._make_group() for _ in range(self._sizes.per_actor)]

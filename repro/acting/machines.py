@@ -1,4 +1,4 @@
-"""On which machines a run's learners and actors are, and what was lost there; without TensorFlow."""
+"""The machines of a run's learners and actors, and what was lost there; imports no TensorFlow."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from typing import Any
 import numpy as np
 
 REACH_SECONDS = 30.0
-"""Longest wait for the way to a server."""
+"""Longest wait for a connection to a server."""
 
 
 def own_address(server: str) -> str:
-    """Returns the address that this machine has on its way to a server, given as host and port.
+    """Returns the address of this machine on its route to a server, given as host and port.
 
     Raises:
-        OSError: there is no way.
+        OSError: there is no route.
     """
     host, port = server.rsplit(":", 1)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # which sends nothing
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # sends nothing
         probe.connect((host, int(port)))
         return str(probe.getsockname()[0])
 
 
 def check_reached(host: str, port: int) -> None:
-    """Checks the way to a server of Reverb's, whose calls would wait for ever.
+    """Checks that a Reverb server can be reached, since its calls would wait forever.
 
     Raises:
-        OSError: there is no way, or no server.
+        OSError: there is no route, or no server.
     """
     try:
         socket.create_connection((host, port), timeout=REACH_SECONDS).close()
     except OSError as error:
-        raise OSError(f"this machine does not reach port {port} of {host} ({error})") from error
+        raise OSError(f"this machine cannot reach port {port} of {host} ({error})") from error
 
 
 def machine_number(address: str) -> int:
-    """Returns the number that an address (IPv4) stands for."""
+    """Returns an IPv4 address as a number."""
     return int(ipaddress.IPv4Address(address))
 
 
 def own_machine(server: str) -> int:
-    """Returns the number of this machine, by the address that it has on its way to a server; see `own_address`."""
+    """Returns the number of this machine's address on its route to a server; see `own_address`."""
     return machine_number(own_address(server))
 
 
@@ -51,8 +51,8 @@ def with_own_machine(machines: Set[int], home: str | None) -> np.ndarray:
     """Returns the numbers of machines of actors and of the learner, int64 [N], for a checkpoint.
 
     Args:
-        machines: that actors played on, and those of the learner before.
-        home: address of the learner's, see `Launcher`.
+        machines: numbers of the machines that actors played on, and of the learner's earlier ones.
+        home: address of the learner's machine, see `Launcher`; None if all actors are on it.
     """
     own = {machine_number(home)} if home is not None else set()
     return np.array(sorted(machines | own), np.int64)
@@ -61,12 +61,12 @@ def with_own_machine(machines: Set[int], home: str | None) -> np.ndarray:
 def describe_totals(
     home: str | None, states: Sequence[Mapping[str, Any]], games: int, unrolls: int, sequences: int = 0
 ) -> dict[str, Any]:
-    """Totals of the whole run: `lost`, where something was, and `machines`, where there can have been several.
+    """Returns totals of the whole run: `lost`, if something was, and `machines`, if there may have been several.
 
     Args:
         home: see `with_own_machine`.
-        states: of all learners, whose `machines` are what that returned.
-        games, unrolls, sequences: that were lost, the last from a replay.
+        states: states of all learners, with `machines` from `with_own_machine`.
+        games, unrolls, sequences: numbers of lost games, unrolls, and sequences of a replay.
     """
     counts = {"games": games, "unrolls": unrolls} | ({"sequences": sequences} if sequences else {})
     lost = {"lost": counts} if unrolls or sequences else {}

@@ -22,7 +22,7 @@ def play(
 
     Args:
         policy: chooses the actions.
-        seed: of the policy's sampling.
+        seed: seed of the policy's sampling.
         environment, episodes, on_episode, on_step: as for `play_games`.
 
     Returns:
@@ -42,14 +42,14 @@ def play_games(
     on_episode: Callable[[Episode], None] = lambda _: None,
     on_step: Callable[[], None] = lambda: None,
 ) -> list[Episode]:
-    """As `play`, with what chooses the actions, at the beginning of its own games.
+    """Plays as `play` does, with an `Act` at the beginning of its games.
 
-    Counting the first games to end instead would favour short ones.
+    Each environment plays the same number of games, since counting the first games to end would favour short ones.
 
     Args:
         act: see `Act`.
-        environment: its games.
-        episodes: games in all, a multiple of the number of environments.
+        environment: batch of environments to play in.
+        episodes: number of games in all, a multiple of the number of environments.
         on_episode: called with each counted game, for a progress bar.
         on_step: called after each step of all environments.
 

@@ -1,4 +1,4 @@
-"""Forwards a port of this machine to a gRPC server that may end and come again elsewhere."""
+"""Forwards a port of this machine to a gRPC server that may end and start again elsewhere."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ PIECE_BYTES = 1 << 18
 CONNECT_SECONDS = 30.0
 """Longest wait for the server."""
 EMPTY_SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-"""With which a server of HTTP/2 begins. A client that has it waits for answers; one without it tries again and again,
-and Reverb's samplers do so without a pause."""
+"""The first bytes from an HTTP/2 server. A client that has received them waits for answers; one that has not connects
+again and again, Reverb's samplers without a pause."""
 
 
 class Relay:
-    """A port that stays while its server does not: gRPC's clients wait there, and go on once there is one.
+    """A port that outlasts its server: gRPC clients wait at it, and go on once there is a server again.
 
-    Bytes are passed on as they come. Connections end when their server is gone, also where its machine can say nothing
-    any more. Who connects meanwhile is kept waiting as by a server that does not answer, and that connection ends when
-    there is a server: Reverb's writers and samplers connect again by themselves, other calls raise RuntimeError.
+    Bytes are passed on as they come. Connections end when their server is gone, even if its machine no longer responds.
+    A client that connects meanwhile waits as for a server that does not answer, and its connection ends when there is a
+    server: Reverb's writers and samplers then connect again by themselves, other calls raise RuntimeError.
 
     Args:
-        host: address that it listens on, of one family: each would have another port.
+        host: address to listen on, of one address family, since each family would have a port of its own.
 
     Attributes:
-        port: that it listens on.
+        port: port that it listens on.
     """
 
     def __init__(self, host: str) -> None:
@@ -38,12 +38,12 @@ class Relay:
         self._thread.start()
 
     def forward_to(self, address: str | None) -> None:
-        """Ends what is connected, and forwards from now on to a server at an address, or to none."""
+        """Ends all connections, and forwards new ones to the server at an address, or lets them wait for None."""
         with contextlib.suppress(RuntimeError):  # it is closed
             self._loop.call_soon_threadsafe(self._set_target, address)
 
     def close(self) -> None:
-        """Ends everything."""
+        """Ends all connections and frees the port."""
         if self._thread.is_alive():
             asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -67,7 +67,7 @@ class Relay:
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task, target = asyncio.current_task(), self._target
         assert task is not None, "it is one"
-        self._connections.add(task)  # it ends with this server
+        self._connections.add(task)  # ended by `_set_target`
         try:
             with contextlib.suppress(asyncio.CancelledError, OSError), contextlib.closing(writer):
                 await (_forward(reader, writer, target) if target else _keep_waiting(reader, writer))
@@ -76,7 +76,7 @@ class Relay:
 
 
 async def _keep_waiting(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Ends when the client gives up."""
+    """Lets a client wait until it gives up."""
     writer.write(EMPTY_SETTINGS)
     while await reader.read(PIECE_BYTES):
         pass

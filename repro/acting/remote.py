@@ -1,7 +1,7 @@
-"""What a learner and actors in processes of their own tell each other by a Reverb server in the learner's process.
+"""Messages between a learner and actors in processes of their own, by a Reverb server in the learner's process.
 
-Besides what actors played the server has the learner's latest weights, their version without them, and a queue of the
-games that ended. Where sequences of a replay are learned from, it also has a queue of the unrolls that were stored.
+Besides experience the server holds the learner's latest weights, their version alone, and a queue of finished games.
+For a replay of sequences it also has a queue of reports of the unrolls that were stored.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from repro.acting.weights_relay import WeightsRelay
 from repro.quiet import suppress_stderr
 
 WEIGHTS, VERSION, UNROLLS, GAMES, REPLAY = "weights", "version", "played_unrolls", "games", "replay"
-"""Names of tables. Older checkpoints have a queue "unrolls" of other rows, which is dropped with what waited in it."""
+"""Names of tables. Older checkpoints have a queue "unrolls" with other rows, which is dropped with its contents."""
 MAX_REPORTS = 100_000
-"""Most reports of games that wait for the learner."""
+"""Largest number of reports of games that wait for the learner."""
 GAMES_SECONDS = 1.0
-"""Between two looks of the learner at the games, each of which takes milliseconds of an update. Those of a run's last
-second are not counted."""
+"""Time between two reads of finished games by the learner, each of which takes milliseconds of an update. Games of a
+run's last second are not counted."""
 RETRY_SECONDS = 1.0
-"""Between two calls of a replay that has just come."""
+"""Time between two calls of a replay that has just started."""
 
 PUBLISHED_SPEC = tf.TensorSpec([2], tf.int64)
-"""Version of weights, and a random number that the learner's process has: another one may come to its address."""
+"""Version of the weights, and a random number of the learner's process, since another process may get its address."""
 UNROLL_SPEC = tf.TensorSpec([5], tf.float64)
-"""`PlayedUnroll`."""
+"""The fields of `PlayedUnroll`."""
 REPLAY_SPEC = tf.TensorSpec([1], tf.int64)
 """Port of the learner's machine that leads to the replay."""
 GAMES_SPEC = tf.TensorSpec([None, 3], tf.float64)
@@ -47,10 +47,13 @@ GAMES_SPEC = tf.TensorSpec([None, 3], tf.float64)
 
 
 class PlayedUnroll(NamedTuple):
-    """What an actor reports of steps that it stored.
+    """Report of an actor about steps that it stored.
 
-    actor: its number. start: how often it was started before. steps: of all its environments. version: of its weights.
-    machine: that it plays on, see `machines.machine_number`.
+    actor: number of the actor.
+    start: how often it was started before.
+    steps: number of steps, of all its environments.
+    version: version of its weights.
+    machine: number of its machine, see `machines.machine_number`.
     """
 
     actor: int
@@ -61,12 +64,12 @@ class PlayedUnroll(NamedTuple):
 
 
 def make_tables(variables: Sequence[tf.Variable], waiting_unrolls: int | None = None) -> list[reverb.Table]:
-    """The tables.
+    """Returns the tables.
 
     Args:
-        variables: weights are like these.
-        waiting_unrolls: that may wait for the learner; an actor with one more waits itself. None: there is no queue of
-            them.
+        variables: variables with the shapes and types of the weights.
+        waiting_unrolls: number of reported unrolls that may wait for the learner, while an actor with another one waits
+            itself; None for no queue of them.
     """
     weights = [PUBLISHED_SPEC, *(tf.TensorSpec(v.shape, v.dtype) for v in variables)]
     unrolls = [reverb.Table.queue(UNROLLS, waiting_unrolls, signature=UNROLL_SPEC)] if waiting_unrolls else []
@@ -81,29 +84,29 @@ def make_tables(variables: Sequence[tf.Variable], waiting_unrolls: int | None = 
 def start_server(tables: Sequence[reverb.Table], port: int | None = None) -> reverb.Server:
     """Starts a Reverb server that saves nothing.
 
-    Without a path for checkpoints Reverb makes a temporary folder and leaves it behind. A path that cannot exist is one
-    where none was saved.
+    Without a path for checkpoints Reverb would make a temporary folder and leave it behind; here it gets one that
+    cannot exist, so that it finds no checkpoint.
 
     Args:
-        tables: served.
-        port: its own; None for a free one.
+        tables: tables to serve.
+        port: port to listen on; None for a free one.
     """
     with suppress_stderr():
         return reverb.Server(tables, port, checkpointer=DefaultCheckpointer(f"{os.devnull}/none"))
 
 
 def make_replay_table() -> reverb.Table:
-    """The table of the port that leads to a replay in a process of its own."""
+    """Returns the table for the port that leads to a replay in a process of its own."""
     return _newest(REPLAY, [REPLAY_SPEC])
 
 
 def publish_replay(address: str, port: int) -> None:
-    """Inserts that port, given the address of the server with that table."""
+    """Publishes the port of the replay, given the address of the server with the table of `make_replay_table`."""
     reverb.Client(address).insert([np.array([port], np.int64)], {REPLAY: 1.0})
 
 
 def find_replay(address: str) -> str:
-    """Waits until there is a replay; returns its address for writers, given that of the learner's server.
+    """Waits until there is a replay; returns its address for writers, given the address of the learner's server.
 
     Raises:
         OSError: this machine does not reach the port that leads to it.
@@ -114,14 +117,14 @@ def find_replay(address: str) -> str:
     check_reached(host, port)
     client = reverb.Client(f"{host}:{port}")
     while True:
-        with contextlib.suppress(RuntimeError):  # of a connection that ends when there is one
+        with contextlib.suppress(RuntimeError):  # the connection ends when the replay starts
             client.server_info()
             return f"{host}:{port}"
         time.sleep(RETRY_SECONDS)
 
 
 def _newest(name: str, signature: list[tf.TensorSpec]) -> reverb.Table:
-    """A table of the last insert alone."""
+    """A table that holds the last insert alone."""
     return reverb.Table(
         name,
         sampler=reverb.selectors.Uniform(),
@@ -133,14 +136,14 @@ def _newest(name: str, signature: list[tf.TensorSpec]) -> reverb.Table:
 
 
 class RemoteWeights(WeightsPublisher):
-    """Publishes to other processes, too, and keeps what a gradient at the weights of their unrolls needs.
+    """Publishes to other processes, too, and keeps the variables for gradients at the weights that acted.
 
-    Unrolls come with the version of their weights alone, so the learner has to keep the rest until they have come.
+    Unrolls carry only the version of their weights, so the learner has to keep these variables until they have come.
 
     Args:
         variables: the learner's variables, in the order of the actors' policy variables.
         acting, delay: as for `WeightsPublisher`.
-        max_kept: versions of `acting`, at least 1; the oldest are given up first.
+        max_kept: number of versions of `acting` to keep, at least 1; the oldest are dropped first.
     """
 
     def __init__(
@@ -156,21 +159,21 @@ class RemoteWeights(WeightsPublisher):
         self._token = secrets.randbits(63)
         self._max_kept = max_kept
         self._kept: dict[int, tuple[tf.Tensor, ...]] = {}  # by version, in order
-        self._lock = threading.Lock()  # of the above
+        self._lock = threading.Lock()  # guards `_kept`
 
     def acting_at(self, version: int) -> tuple[tf.Tensor, ...] | None:
-        """Returns `acting` as it was at a version, () without any; None where it was given up."""
+        """Returns the values of `acting` at a version; () if it is empty, None if they were dropped."""
         with self._lock:
             return self._kept.get(version) if self.latest.acting else ()
 
     def clear_before(self, version: int) -> None:
-        """Gives up all versions before one; for when no unroll of them can come any more."""
+        """Drops all versions before one, once no unroll of them can come any more."""
         with self._lock:
             while self._kept and next(iter(self._kept)) < version:
                 del self._kept[next(iter(self._kept))]
 
     def connect(self, address: str) -> None:
-        """Begins to publish to a server with `make_tables`, with the latest snapshot if there is one."""
+        """Begins to publish to a server with the tables of `make_tables`, first the latest snapshot if there is one."""
         with suppress_stderr():
             self._container = reverb_variable_container.ReverbVariableContainer(address, [WEIGHTS, VERSION])
         if self.latest.values:
@@ -194,10 +197,10 @@ class RemoteWeights(WeightsPublisher):
 
 
 class PulledWeights:
-    """The latest published weights, in an actor's process; where they are new, all actors of a machine fetch them once.
+    """The latest published weights, in an actor's process; all actors of a machine fetch each version only once.
 
     Args:
-        address: of the server.
+        address: address of the server.
     """
 
     def __init__(self, address: str) -> None:
@@ -210,14 +213,14 @@ class PulledWeights:
     @property
     def latest(self) -> WeightsSnapshot:
         version, token = (int(x) for x in self._container.pull(VERSION)[0])
-        relay = self._follow(token)
+        relay = self._relay_of(token)
         if self._held is None or self._held.version < version:
             (newest, _), *values = relay.get(version, lambda: self._container.pull(WEIGHTS))
             self._held = WeightsSnapshot(int(newest), tuple(values))
         return self._held
 
-    def _follow(self, token: int) -> WeightsRelay:
-        """The relay of a learner's process; nothing is kept of the one before, whose versions may be higher."""
+    def _relay_of(self, token: int) -> WeightsRelay:
+        """The relay for a learner's process; an earlier one's weights are dropped, since its versions may be higher."""
         if self._relay is None or self._relay.token != token:
             if self._relay is not None:
                 self._relay.close()
@@ -227,10 +230,10 @@ class PulledWeights:
 
 
 class Reporter:
-    """Tells the learner what an actor played.
+    """Reports to the learner what an actor played.
 
     Args:
-        client: of the server.
+        client: client of the server.
         actor, start, machine: see `PlayedUnroll`.
     """
 
@@ -240,13 +243,13 @@ class Reporter:
         self._episodes: list[Episode] = []
 
     def append(self, episode: Episode) -> None:
-        """A game ended."""
+        """Adds a finished game."""
         self._episodes.append(episode)
 
     def report_games(self) -> None:
-        """Sends the games that ended since the last call; where the connection breaks, some may be lost.
+        """Sends the games that ended since the last call; if the connection breaks, some may be lost.
 
-        Whether the server has them is not known then, and none may count twice.
+        They are not sent again, since the server may have them and no game may count twice.
         """
         if self._episodes:
             self._insert(self._episodes, GAMES)
@@ -255,22 +258,22 @@ class Reporter:
     def report(self, steps: int, version: int) -> None:
         """Sends the steps since the last call, and the games that ended; waits while the learner is behind.
 
-        Where the connection breaks, these steps may not count, as games in `report_games`, though the replay has them;
-        the wait ends, and the next report waits again.
+        If the connection breaks, these steps may not be counted, like games in `report_games`, though the replay has
+        them; the wait then ends, and the next report waits again.
         """
         self.report_games()
         self._insert(PlayedUnroll(self._actor, self._start, steps, version, self._machine), UNROLLS)
 
     def _insert(self, data: Sequence[object], table: str) -> None:
-        with contextlib.suppress(RuntimeError):  # Reverb's for a connection that broke
+        with contextlib.suppress(RuntimeError):  # raised by Reverb when a connection breaks
             self._client.insert(np.array(data, np.float64), {table: 1.0})
 
 
 class Reports:
-    """Reports of all actors, as the learner reads them.
+    """Reads the reports of all actors, for the learner.
 
     Args:
-        address: of the server.
+        address: address of the server.
     """
 
     def __init__(self, address: str) -> None:
@@ -278,12 +281,12 @@ class Reports:
         self._next_games = 0.0
 
     def read_unrolls(self, max_count: int) -> list[PlayedUnroll]:
-        """The next unrolls, at most so many; none where none waits. Each that is read lets an actor go on."""
+        """Returns the next unrolls, at most `max_count`, without waiting. Each one that is read lets an actor go on."""
         rows = self._read(UNROLLS, max_count)
         return [PlayedUnroll(*(int(x) for x in row.ravel())) for row in rows]
 
     def read_games(self) -> list[Episode]:
-        """Games that ended since the last look at them; none within `GAMES_SECONDS` of it."""
+        """Returns the games that ended since the last read; none within `GAMES_SECONDS` of it."""
         if time.monotonic() < self._next_games:
             return []
         self._next_games = time.monotonic() + GAMES_SECONDS

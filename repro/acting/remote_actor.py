@@ -1,4 +1,4 @@
-"""What an actor's process does: play, send what it played, report, fetch weights, until the learner is gone."""
+"""The loop of an actor's process: play, send what it played, report, fetch weights, until the learner is gone."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from repro.replay.sequence_writer import Priority, SequenceSettings, write_group
 from repro.replay.sequences import make_writer
 
 LOOK_SECONDS = 2.0
-"""Between two looks whether the server is there."""
+"""Time between two checks whether the server is there."""
 MAX_FAILED_LOOKS = 3
-"""Failures in a row; one alone may be a machine that is busy."""
+"""Failed checks in a row after which the process ends; a single one may be due to a busy machine."""
 PATIENCE_SECONDS = 60.0
-"""Patience with a machine that cannot be reached, at each look."""
+"""Longest wait for a machine that cannot be reached, at each check."""
 
 
 def run_actor(
@@ -39,16 +39,16 @@ def run_actor(
     replay: str,
     steps: int,
 ) -> NoReturn:
-    """Plays for ever, for a replay of sequences; `begin` was called, so that the process ends with the server.
+    """Plays forever for a replay of sequences; `begin` must have been called, so that the process ends with the server.
 
     Args:
-        actor: whose weights come from the server, and whose games go to `reporter`.
-        spec: of one step of one environment.
-        settings: of the replay.
-        priority: of new sequences; None: 1 for all.
-        reporter: to the learner.
+        actor: actor with weights from the server, whose games go to `reporter`.
+        spec: spec of one step of one environment.
+        settings: settings of the replay.
+        priority: computes the priority of new sequences; None for 1.
+        reporter: reports to the learner.
         replay: address of the replay's server.
-        steps: T of an unroll, after which it is stored and reported, and the actor looks for new weights.
+        steps: length T of an unroll, after which it is stored and reported and the actor takes new weights.
     """
     client = reverb.Client(replay)
     num_envs = actor.environment.num_envs
@@ -64,14 +64,14 @@ def run_actor(
 def run_unroll_actor(
     actor: Actor, make_group: Callable[[], UnrollGroup], sizes: GroupSizes, sender: UnrollSender, reporter: Reporter
 ) -> NoReturn:
-    """Plays for ever, for a learner that learns from the unrolls themselves; `begin` was called.
+    """Plays forever for a learner that learns from the unrolls themselves; `begin` must have been called.
 
     Args:
-        actor: whose weights come from the server, and whose games go to `reporter`.
+        actor: actor with weights from the server, whose games go to `reporter`.
         make_group: allocates the memory of one group.
-        sizes: of groups.
-        sender: to the learner's queue.
-        reporter: to the learner.
+        sizes: sizes of the groups.
+        sender: sends groups to the learner's queue.
+        reporter: reports to the learner.
     """
     groups = [make_group() for _ in range(sizes.per_actor)]
     while True:
@@ -82,14 +82,14 @@ def run_unroll_actor(
 
 
 def begin(num_actors: int, seed: int, index: int, start: int, address: str) -> tuple[int, int]:
-    """Returns the seeds of an actor's environment and of its sampling; see `end_with` for the rest.
+    """Returns the seeds of an actor's environment and of its sampling, after a call of `end_with`.
 
     Args:
-        num_actors: of the run.
-        seed: of the run; its own seeds are others.
-        index: of the actor.
+        num_actors: number of actors of the run.
+        seed: seed of the run, from which those of the actor follow.
+        index: number of the actor, from 0.
         start: how often it was started before.
-        address: of the server.
+        address: address of the server.
 
     Raises:
         ValueError: the run has no such actor.
@@ -102,9 +102,9 @@ def begin(num_actors: int, seed: int, index: int, start: int, address: str) -> t
 
 
 def end_with(address: str) -> None:
-    """Ends this process once no server is at an address; to be called before the first of Reverb's calls.
+    """Ends this process once no server is at an address; to be called before the first call of Reverb.
 
-    Those wait for a server, which may not come again: it was gone before this process had started.
+    Such a call waits for a server, which may already be gone when this process starts and never come back.
     """
     threading.Thread(target=_watch, args=(address,), daemon=True).start()
 
@@ -119,7 +119,7 @@ def _watch(address: str) -> None:
 
 
 def _answers(address: str) -> bool:
-    """Whether a server is there; one that cannot be reached is waited for, one that refuses is not."""
+    """Whether a server is there; waits for a machine that cannot be reached, but not if it refuses the connection."""
     host, port = address.rsplit(":", 1)
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:

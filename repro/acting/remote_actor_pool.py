@@ -21,7 +21,9 @@ POLL_SECONDS = 0.02
 class ServedReplay(Protocol):
     """A replay that actors in processes fill.
 
-    address: of the learner's server. restarts: of the replay alone, in the whole run. lost: sequences that it lost.
+    address: address of the learner's server.
+    restarts: restarts of the replay alone, in the whole run.
+    lost: number of sequences that it lost.
     """
 
     @property
@@ -33,21 +35,21 @@ class ServedReplay(Protocol):
 
 
 class RemoteActorPool:
-    """Fills a replay by actors in processes of their own.
+    """Fills a replay with actors in processes of their own.
 
-    The learner takes as many unrolls from the queue of `remote.make_tables` as it needs for an update, and actors wait
-    while that queue is full. So every update follows the same number of new steps, whichever actor made them, as in
-    lockstep; actors are ahead of it by the unrolls in the queue and one each.
+    The learner takes as many reports of unrolls from the queue of `remote.make_tables` as it needs for an update, and
+    actors wait while that queue is full. So every update follows the same number of new steps, as in lockstep,
+    whichever actors made them; actors are ahead of the learner by the unrolls in the queue and one more each.
 
     Args:
-        replay: that is filled; its server has `remote.make_tables`, and those of `evaluator`.
-        weights: the learner's.
-        actors: their processes.
-        envs_per_actor: games of each.
+        replay: replay to fill, whose server has the tables of `remote.make_tables` and those of `evaluator`.
+        weights: publisher of the learner's weights.
+        actors: the processes of the actors.
+        envs_per_actor: number of environments of each actor.
         on_episode: called with every finished game.
         frames_per_step: units of the budget in a step of an environment.
-        evaluator: beside training, if there is one.
-        keeper: of the replay, if that is in a process of its own.
+        evaluator: the evaluator beside training, if there is one.
+        keeper: keeper of the replay's process, if it has one of its own.
     """
 
     can_save = True
@@ -71,10 +73,10 @@ class RemoteActorPool:
         self._envs_per_actor = envs_per_actor
         self._on_episode = on_episode
         self._frames_per_step = frames_per_step
-        self._frames = 0  # of unrolls that were read, of the whole run
-        self._unroll_frames = 0  # of the last unroll; 0 before the first
+        self._frames = 0  # in the unrolls that were read, in the whole run
+        self._unroll_frames = 0  # in the last unroll; 0 before the first
         self._version = 0.0
-        self._machines: set[int] = set()  # that actors played on, and this learner before an interruption
+        self._machines: set[int] = set()  # of actors, and of this learner before a resume
         self._interrupted = threading.Event()
 
     @property
@@ -90,7 +92,7 @@ class RemoteActorPool:
             self._evaluator.start(address)
 
     def play(self, gradient_steps: int, frames: int) -> float:
-        """Waits until actors have played so many frames, and takes no more of what they reported."""
+        """Waits until actors have played up to `frames`, and takes no more of their reports than that."""
         taken: list[PlayedUnroll] = []
         while True:
             self._actors.check()
@@ -99,7 +101,7 @@ class RemoteActorPool:
             if self._keeper is None or self._keeper.answers:
                 self._actors.look()
             else:
-                self._actors.excuse()  # they wait for it
+                self._actors.excuse()  # they wait for the replay
             if self._evaluator is not None:
                 self._evaluator.look()
             taken += self._take(frames)
@@ -120,7 +122,7 @@ class RemoteActorPool:
             self._keeper.interrupt()
 
     def totals(self) -> dict[str, Any]:
-        """See `describe_totals`; of the unrolls that actors had begun when they ended, one a game is counted."""
+        """See `describe_totals`; one lost unroll is counted for each unfinished game of a process that ended."""
         games = self._envs_per_actor * self._actors.broken_off
         lost, restarts = self._replay.lost, self._replay.restarts
         totals = describe_totals(self._actors.launcher.home, [self.get_state()], games, games, lost)
@@ -144,7 +146,7 @@ class RemoteActorPool:
         weights_relay.remove_unused()
 
     def _take(self, frames: int) -> list[PlayedUnroll]:
-        """Takes the unrolls that wait, until so many frames were played."""
+        """Takes waiting reports of unrolls until `frames` have been played; returns them."""
         taken: list[PlayedUnroll] = []
         while self._frames < frames:
             max_count = -(-(frames - self._frames) // self._unroll_frames) if self._unroll_frames else 1
@@ -154,7 +156,7 @@ class RemoteActorPool:
             for unroll in unrolls:
                 self._unroll_frames = unroll.steps * self._frames_per_step
                 self._frames += self._unroll_frames
-                if self._actors.is_known(unroll.actor, unroll.start):  # not one that waited since before a resume
+                if self._actors.is_known(unroll.actor, unroll.start):  # not one from before a resume
                     self._actors.report(unroll.actor, unroll.start)
                 self._machines.add(unroll.machine)
             taken += unrolls

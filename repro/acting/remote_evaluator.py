@@ -1,4 +1,4 @@
-"""What the process of an evaluator beside training does: take weights, play, report, until the learner is gone."""
+"""The loop of an evaluator's process beside training: take weights, play, report, until the learner is gone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from repro.environments.batched import BatchedEnvironment
 
 POLL_SECONDS = 0.5
 LIFE_SECONDS = 2.0
-"""Between two signs of life."""
+"""Time between two signs of life."""
 SEED_KEY = 2**32 - 1
 """Key of the seeds of evaluations, in place of an actor's number."""
 
@@ -33,10 +33,10 @@ class Offer(NamedTuple):
 
 
 class LearnerLink:
-    """The evaluator's connection to the learner. Where it breaks, what is under way is tried again.
+    """The evaluator's connection to the learner. If it breaks, the present call is tried again.
 
     Args:
-        address: of the server.
+        address: address of the server.
     """
 
     def __init__(self, address: str) -> None:
@@ -44,9 +44,9 @@ class LearnerLink:
         self._next_sign = 0.0
 
     def take(self) -> Offer:
-        """Waits for weights."""
+        """Waits for weights to play with, with signs of life meanwhile."""
         while True:
-            with contextlib.suppress(RuntimeError):  # Reverb's for a connection that broke
+            with contextlib.suppress(RuntimeError):  # raised by Reverb when a connection breaks
                 if self._client.server_info()[OFFERED].current_size:
                     (sample,) = self._client.sample(OFFERED, 1, emit_timesteps=False)
                     header, *values = (part for (part,) in sample.data)
@@ -55,23 +55,23 @@ class LearnerLink:
             time.sleep(POLL_SECONDS)
 
     def live(self) -> None:
-        """Gives a sign of life, if it is time."""
+        """Gives a sign of life if one is due."""
         if time.monotonic() >= self._next_sign:
             self._send(np.zeros(3, np.int64), np.zeros((0, 0)))
             self._next_sign = time.monotonic() + LIFE_SECONDS
 
     def report(self, offer: Offer, returns: np.ndarray) -> None:
-        """Sends what came of an offer; the learner counts it once.
+        """Sends the result of an offer, until it arrives; the learner counts it once.
 
         Args:
-            offer: that was played with.
+            offer: the weights that were played with.
             returns: float64 [tasks, episodes].
         """
         while not self._send(offer.header, returns):
             time.sleep(POLL_SECONDS)
 
     def _send(self, header: np.ndarray, returns: np.ndarray) -> bool:
-        """Whether the learner has it for certain."""
+        """Sends a report; returns whether the learner has it for certain."""
         try:
             self._client.insert([header, returns], {PLAYED: 1.0})
         except RuntimeError:
@@ -80,11 +80,11 @@ class LearnerLink:
 
 
 def seed_of(seed: int, updates: int) -> int:
-    """Returns the seed of the games that the weights after so many updates play, other than those of actors.
+    """Returns the seed of an evaluation's games, different from those of the actors.
 
     Args:
-        seed: of the run.
-        updates: see above.
+        seed: seed of the run.
+        updates: number of updates behind the weights.
     """
     return int(np.random.SeedSequence(seed, spawn_key=(SEED_KEY, updates)).generate_state(1)[0] % 2**31)
 
@@ -98,16 +98,16 @@ def evaluate_offers(
     seed: int,
     link: LearnerLink,
 ) -> NoReturn:
-    """Plays for ever; `end_with` was called, so that the process ends with the server.
+    """Plays forever; `end_with` must have been called, so that the process ends with the server.
 
     Args:
-        policy: as after training.
-        variables: that it reads, in the order in which the learner offers them.
-        make_environments: returns those of each task, given a seed.
-        num_envs: that each of them has.
-        episodes: of each task, a multiple of `num_envs`.
-        seed: of the run.
-        link: to the learner.
+        policy: policy as it is evaluated after training.
+        variables: variables of the policy, in the order in which the learner offers them.
+        make_environments: functions that return the environments of each task, given a seed.
+        num_envs: number of environments of each task.
+        episodes: number of episodes of each task, a multiple of `num_envs`.
+        seed: seed of the run.
+        link: connection to the learner.
     """
     act, assign = CompiledPolicy(policy, num_envs, seed), compile_assign(variables)
     beginning = act.get_state()

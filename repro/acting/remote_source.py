@@ -1,4 +1,4 @@
-"""Batches of actors in other processes, on this machine or on others."""
+"""Batches from actors in other processes, on this machine or on others."""
 
 from __future__ import annotations
 
@@ -27,25 +27,28 @@ class RemoteSource:
     """Actors run freely in processes of their own; a bounded queue on Reverb holds them back when the learner is slow.
 
     As in `AsyncSource`, the next batch is stacked and placed on devices while the learner works on one, and an actor
-    takes weights before each unroll. An actor that ends or hangs is started again, whose games are lost that were open,
-    and at most the unroll of each that was under way. A group that the learner has already, which a broken connection
-    may bring again, is not learned from twice. Where gradients are taken at the weights that acted, a group whose
-    weights the learner has given up is passed over, and counted as lost.
+    takes weights before each unroll. An actor that ends or hangs is started again; its unfinished games are lost, and
+    at most one unroll of each. A group that arrives twice, as it may after a broken connection, is learned from once.
+    Where gradients are taken at the weights that acted, a group whose weights the learner no longer has is skipped and
+    counted as lost.
 
-    The server listens on every interface of this machine and trusts whoever connects, see `SequenceReplay`.
+    The server listens on every interface of this machine and trusts everyone who connects, see `SequenceReplay`.
 
     Args:
-        actors: their processes.
-        weights: the learner's.
+        actors: the processes of the actors.
+        weights: publisher of the learner's weights.
         make_group: allocates the memory of one group.
-        sizes: of groups.
-        queue_capacity: batches that may wait; it bounds the policy lag.
-        to_device: moves a batch to the learner's devices; None: its unrolls are stored alone.
+        sizes: sizes of the groups.
+        queue_capacity: number of batches that may wait, which bounds the policy lag.
+        to_device: moves a batch to the learner's devices; None if its unrolls are only stored.
         on_episode: called with every finished game.
-        evaluator: beside training, if there is one.
+        evaluator: the evaluator beside training, if there is one.
+
+    Raises:
+        MemoryError: see `make_groups`.
     """
 
-    between_rounds = True  # there are none
+    between_rounds = True  # there are no rounds
 
     def __init__(
         self,
@@ -71,10 +74,10 @@ class RemoteSource:
         for group in self._groups:
             self._free.put(group)
         self._ready: queue.Queue[Batch] = queue.Queue(1)
-        self._acting_versions: dict[int, int] = {}  # of the last weights that each actor was seen to play with
-        self._next: dict[tuple[int, int], int] = {}  # number of the next group of an actor and its start
+        self._acting_versions: dict[int, int] = {}  # by actor, of the last weights it is known to have used
+        self._next: dict[tuple[int, int], int] = {}  # number of the next group, by actor and start
         self._missing = 0  # groups that never came, though later ones of their actors did
-        self._machines: set[int] = set()  # that actors played on, and this learner before an interruption
+        self._machines: set[int] = set()  # of actors, and of this learner before a resume
         self._interrupted = threading.Event()
         self._workers = Workers()
         self._server: reverb.Server | None = None
@@ -98,7 +101,7 @@ class RemoteSource:
             return batch
 
     def check(self) -> None:
-        """Looks at the actors, and says what happened to them; for whoever waits, in the learner's thread.
+        """Checks the actors and reports what happened to them; to be called during waits of the learner's thread.
 
         Raises:
             ActorPoolError: the actors cannot go on.
@@ -123,7 +126,7 @@ class RemoteSource:
     def totals(self, others: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
         """See `describe_totals`.
 
-        Of the unrolls that were under way when a process ended, the most that there can have been are counted.
+        Unrolls in progress when a process ended are counted at their largest possible number.
 
         Args:
             others: states of the sources of the run's other learners.
@@ -135,12 +138,12 @@ class RemoteSource:
         return describe_totals(self._actors.launcher.home, states, games, unrolls)
 
     def get_state(self) -> dict[str, Any]:
-        """What the totals and other games after an interruption depend on; unrolls that wait are not part of it."""
+        """Returns the numbers behind the totals and behind new games after a resume; waiting unrolls are left out."""
         machines = with_own_machine(self._machines, self._actors.launcher.home)
         return {"actors": self._actors.get_state(), "missing": self._missing, "machines": machines}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """New games begin, other than those before."""
+        """Continues the numbers of `get_state`; the actors begin new games, different from earlier ones."""
         self._actors.set_state(state["actors"])
         self._missing = int(state["missing"])
         self._machines = {int(machine) for machine in state["machines"]}
@@ -177,7 +180,7 @@ class RemoteSource:
                 self._workers.put(self._ready, Batch(groups, self._to_device))
 
     def _take(self) -> UnrollGroup:
-        """The next group that is new."""
+        """Waits for the next group that is new, and returns it."""
         group = self._workers.get(self._free)
         assert self._reader is not None, "it is there before the thread that takes"
         while not self._workers.stopped:
@@ -187,19 +190,19 @@ class RemoteSource:
         return group
 
     def _takes_acting(self, group: UnrollGroup, header: Header) -> bool:
-        """Whether what a gradient at the weights of a group needs is here; `group` gets it."""
+        """Whether the variables for a gradient at a group's weights are still kept; `group` gets them."""
         acting = self._weights.acting_at(header.version)
         if acting is None:
             self._missing += 1
             return False
         group.acting = acting
         self._acting_versions[header.actor] = header.version
-        if len(self._acting_versions) == len(self._actors):  # they only take newer ones
+        if len(self._acting_versions) == len(self._actors):  # actors only take newer weights
             self._weights.clear_before(min(self._acting_versions.values()))
         return True
 
     def _is_new(self, header: Header) -> bool:
-        """Whether a group is of this run's actors and was not here before; notes its origin and what is missing."""
+        """Whether a group is from this run's actors and has not come before; notes its origin and missing groups."""
         if not self._actors.is_known(header.actor, header.start):
             return False
         self._actors.report(header.actor, header.start)

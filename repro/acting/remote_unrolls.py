@@ -1,7 +1,7 @@
-"""Unrolls that actors in other processes play, on their way to the learner through a queue of Reverb's.
+"""Unrolls of actors in other processes, on their way to the learner through a Reverb queue.
 
 A group of unrolls is one item of the queue: its header, and the arrays of `UnrollGroup` as they are. The queue's rate
-limiter lets an actor wait while it is full, and gives out every group once, in the order of their coming.
+limiter makes an actor wait while it is full, and hands out every group once, in order of arrival.
 """
 
 from __future__ import annotations
@@ -20,18 +20,21 @@ from repro.quiet import suppress_stderr
 EXPERIENCE = "experience"
 """Name of the queue."""
 MAX_GROUPS = 2**40
-"""Most groups that a learner reads."""
+"""Largest number of groups that a learner reads."""
 NOBODY = -1
-"""In place of an actor's number, in groups that do not count."""
+"""Used as the actor's number in groups that do not count."""
 END_MS = 1000
-"""Longest wait for a place in the queue when reading ends."""
+"""Longest wait for room in the queue when reading ends."""
 
 
 class Header(NamedTuple):
-    """What an actor says of a group of unrolls.
+    """Header of a group of unrolls, written by its actor.
 
-    actor: its number. start: how often it was started before. number: of the group since then, from 0. version: of the
-    weights that played it. machine: that it was played on, see `machines.machine_number`.
+    actor: number of the actor.
+    start: how often it was started before.
+    number: number of the group since that start, from 0.
+    version: version of the weights that played it.
+    machine: number of the machine that it was played on, see `machines.machine_number`.
     """
 
     actor: int
@@ -42,11 +45,11 @@ class Header(NamedTuple):
 
 
 def make_queue(group: UnrollGroup, max_groups: int) -> reverb.Table:
-    """The queue.
+    """Returns the queue.
 
     Args:
-        group: like those that come.
-        max_groups: that may wait for the learner; an actor with another one waits itself.
+        group: group with the shapes of those that will come.
+        max_groups: number of groups that may wait for the learner, while an actor with another one waits itself.
     """
     arrays = [tf.TensorSpec(array.shape, array.dtype) for array in tf.nest.flatten(group.arrays)]
     signature = [tf.TensorSpec([len(Header._fields)], tf.int64), *arrays]
@@ -57,9 +60,8 @@ class UnrollSender:
     """An actor's end of the queue.
 
     Args:
-        client: of the server.
-        actor, start: see `Header`.
-        machine: see `Header`.
+        client: client of the server.
+        actor, start, machine: see `Header`.
     """
 
     def __init__(self, client: reverb.Client, actor: int, start: int, machine: int) -> None:
@@ -68,10 +70,10 @@ class UnrollSender:
         self._sent = 0
 
     def send(self, groups: Sequence[UnrollGroup], timeout_ms: int | None = None) -> None:
-        """Returns when the queue has all of them; waits while it is full.
+        """Puts groups into the queue, waiting while it is full.
 
         Raises:
-            reverb.errors.DeadlineExceededError: longer than `timeout_ms`.
+            reverb.errors.DeadlineExceededError: a group had to wait longer than `timeout_ms`.
         """
         for group in groups:
             header = Header(self._actor, self._start, self._sent, group.version, self._machine)
@@ -82,14 +84,14 @@ class UnrollSender:
 
 
 class UnrollReader:
-    """The learner's end of the queue, out of which it holds one group ahead.
+    """The learner's end of the queue, which holds one group in advance.
 
-    Reverb writes a line on the screen when reading begins, which is kept off it. So that this takes no time, the first
-    group is one of zeros, from here.
+    Reverb prints a line when reading begins, which is suppressed. To begin at once, the reader sends itself a first
+    group of zeros.
 
     Args:
-        address: of the server, whose queue is empty.
-        group: like those that come.
+        address: address of the server, whose queue is empty.
+        group: group with the shapes of those that will come.
     """
 
     def __init__(self, address: str, group: UnrollGroup) -> None:
@@ -109,6 +111,6 @@ class UnrollReader:
         return found
 
     def end_wait(self) -> None:
-        """Ends a wait for a group, from another thread, by one that does not count."""
+        """Ends a wait for a group, from another thread, by sending a group that does not count."""
         with contextlib.suppress(reverb.errors.DeadlineExceededError):  # the queue is full, and nobody waits
             self._sender.send([self._group], END_MS)

@@ -1,4 +1,4 @@
-"""The processes of a replay at the learner's end, one after the other."""
+"""The learner's side of a replay in a process of its own, which is replaced when it ends or hangs."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from repro.replay.saved_replay import TOTALS, Totals, read_totals, write_totals
 
 POLL_SECONDS = 0.02
 REASON_SECONDS = 3.0
-"""Longest wait for how a process ended, once its connection has."""
+"""Longest wait until it is known how a process ended, once its connection has ended."""
 RESTORE_SECONDS = 3600.0
-"""For which a process may be silent that reads a checkpoint: the learner sends and Reverb reads without a pause."""
+"""Longest silence of a process that reads a checkpoint: the learner sends and Reverb reads without a pause."""
 ANSWER_SECONDS = 3.0
-"""Since the last sign of life of a process that answers; it gives one each second."""
+"""Longest time since the last sign of life of a process that answers; it gives one each second."""
 STOP_SECONDS = 1.5 * AWAY_SECONDS
-"""Silence after which a process hangs once the run is to end: less than `stopping.STOP_SECONDS`, and more than one
-absence of the learner counts."""
+"""Silence after which a process counts as hanging once the run is to end: less than `stopping.STOP_SECONDS`, and more
+than one absence of the learner can count."""
 
 
 class _Store:
-    """A process that has connected.
+    """A process of the replay that has connected.
 
     Attributes:
-        link: to it.
-        start: how often one was started before it.
-        restores: whether it reads what it begins with.
+        link: connection to it.
+        start: how often a process was started before it.
+        restores: whether it is still reading what it begins with.
         serves: whether it has a server.
         last_sign: time of its last sign of life.
-        num_written: sequences that were written to it.
-        num_saved, num_kept: of them, what it saved the last time, and what the last checkpoint has.
-        folder: that it saves to; None while it does not.
-        waits: whether a disk of this machine is waited for, while nothing that it sends is read.
-        failure: why it could not save.
+        num_written: number of sequences that were written to it.
+        num_saved, num_kept: number of these in its last save, and in the last checkpoint.
+        folder: folder that it is saving to; None while it is not.
+        waits: whether a disk of this machine is being waited for, while nothing that the process sends is read.
+        failure: error for which it could not save.
     """
 
     def __init__(self, link: Link, start: int) -> None:
@@ -59,17 +59,17 @@ class _Store:
 
 
 class ReplayKeeper(ActorProcesses):
-    """Starts a replay's process, and in the place of one that ends or hangs another, with what the last checkpoint has.
+    """Starts a replay's process, and replaces one that ends or hangs by another with what the last checkpoint has.
 
     Each process has a key and a connection of its own; only the newest one counts.
 
     Args:
-        launcher: starts them.
+        launcher: starts the processes.
         supervision: how they are watched.
-        capacity: sequences of the replay.
+        capacity: largest number of sequences in the replay.
 
     Attributes:
-        interrupted: whether the run is to be saved and to end.
+        interrupted: event that is set when the run is to be saved and to end.
     """
 
     _failing = "without a checkpoint between them"
@@ -78,13 +78,13 @@ class ReplayKeeper(ActorProcesses):
         super().__init__(launcher, 1, supervision)
         self.interrupted = threading.Event()
         self._capacity = capacity
-        self._key = -1, secrets.token_hex()  # of the newest process, with its number; nobody has this one
-        self._store: _Store | None = None  # the newest; the lock is of what it has, too, and of what follows
-        self._saved: Path | None = None  # that the next one begins with
-        self._has_saved = False  # one did since a process ended
-        self._before = Totals()  # of processes of the learner before this one
+        self._key = -1, secrets.token_hex()  # number and key of the newest process; no process has this one
+        self._store: _Store | None = None  # the newest; `_lock` guards its fields, too, and what follows
+        self._saved: Path | None = None  # what the next process begins with
+        self._has_saved = False  # whether one has saved since a process ended
+        self._before = Totals()  # of earlier processes of the learner
         self._lost = 0
-        self._warns_at = math.inf  # of a start that takes long
+        self._warns_at = math.inf  # time of a warning if a start takes long
         self._forward: Callable[[str | None], None] = lambda address: None
         self._listener: socket.socket | None = None
 
@@ -103,7 +103,7 @@ class ReplayKeeper(ActorProcesses):
 
     @property
     def answers(self) -> bool:
-        """Whether it has, and does not hang, so far as is known."""
+        """Whether the newest process has a server and gave a sign of life within `ANSWER_SECONDS`."""
         store = self._store
         return store is not None and store.serves and time.monotonic() - store.last_sign < ANSWER_SECONDS
 
@@ -111,8 +111,8 @@ class ReplayKeeper(ActorProcesses):
         """Starts the first process.
 
         Args:
-            host: address of this machine that is listened on for processes.
-            saved: what the first one begins with; None: it is empty.
+            host: address of this machine at which processes connect.
+            saved: folder with what the first process begins with; None for an empty replay.
             forward: called with the address of the server, and with None when it is gone.
         """
         self._forward = forward
@@ -123,10 +123,10 @@ class ReplayKeeper(ActorProcesses):
         self.start(f"localhost:{self._listener.getsockname()[1]}")
 
     def save(self, folder: Path) -> None:
-        """Writes all sequences to a folder, which must not exist yet; while no process serves, what is saved already.
+        """Writes all sequences to a folder, which must not exist yet; if no process serves, those saved last.
 
         Raises:
-            OSError: the disk is full or not writable, here or there.
+            OSError: the disk of this machine or of the process is full or not writable.
         """
         totals = self.totals
         if not self._save(folder):
@@ -135,20 +135,20 @@ class ReplayKeeper(ActorProcesses):
             if self._saved is not None:
                 _link_files(self._saved, folder)
             totals = self.totals
-            what = "that of the one before" if self._saved is not None else "none of its sequences"
-            self._lines.append(f"The replay is away: this checkpoint has {what}.")
+            what = "the sequences of the last one" if self._saved is not None else "no sequences"
+            self._lines.append(f"The replay is not available: this checkpoint has {what}.")
         self._say()  # the run may end with it
         write_totals(folder, totals)
 
     def confirm_saved(self, folder: Path) -> None:
-        """Notes that the last checkpoint has what `save` wrote, in this folder."""
+        """Notes that the last checkpoint has, in this folder, what `save` wrote."""
         with self._lock:
             self._saved = folder
             if self._store is not None:
                 self._store.num_kept = self._store.num_saved
 
     def look(self) -> None:
-        """Says what happened, and ends a process that hangs; for the learner's thread to call again and again.
+        """Reports what happened, and kills a process that hangs; the learner's thread calls this again and again.
 
         Raises:
             ActorPoolError: the replay cannot be started again.
@@ -159,12 +159,13 @@ class ReplayKeeper(ActorProcesses):
             process = self._processes.get(0)
             if process is not None and process.may_wait and 0 not in self._reported:
                 self._lines.append(
-                    f"The replay has not begun for {START_SECONDS:g} seconds: it waits for a machine with its memory."
+                    f"The replay has not started for {START_SECONDS:g} seconds: it waits for a machine with enough "
+                    "memory (runtime.replay_gb)."
                 )
         self.check()
 
     def interrupt(self) -> None:
-        """Has one that hangs ended soon, from another thread: the run is to be saved."""
+        """Shortens the limit of a process's silence, from another thread, since the run is to be saved and to end."""
         silent_seconds = min(STOP_SECONDS, self._supervision.silent_seconds)
         self._supervision = self._supervision._replace(silent_seconds=silent_seconds)
         self.interrupted.set()
@@ -177,11 +178,11 @@ class ReplayKeeper(ActorProcesses):
             self._listener.close()
         if self._store is not None and self._store.start == self._starts[0] - 1:
             self._close_link()
-            self._keepers[0].join(JOIN_SECONDS)  # it ends with its connection, and removes its files first
+            self._keepers[0].join(JOIN_SECONDS)  # the process ends with its connection, after it has removed its files
         super().close()
 
     def _save(self, folder: Path) -> bool:
-        """Has the newest process save; returns whether it did."""
+        """Makes the newest process save; returns whether it did."""
         with self._lock:
             store = self._store
             if store is None or not store.serves:
@@ -202,17 +203,17 @@ class ReplayKeeper(ActorProcesses):
         return store.folder is None
 
     def _accept(self, listener: socket.socket) -> None:
-        """Lets processes in; whoever else comes, and maybe says nothing, keeps none of them waiting."""
+        """Accepts connections, each in a thread of its own, so that a silent stranger keeps no process waiting."""
         while not self._stop.is_set():
             try:
                 connected, _ = listener.accept()
-            except OSError:  # who came is gone, or it was closed
+            except OSError:  # the client is gone, or the listener was closed
                 self._stop.wait(POLL_SECONDS)
             else:
-                threading.Thread(target=self._follow, args=(connected,), daemon=True, name="replay's process").start()
+                threading.Thread(target=self._answer, args=(connected,), daemon=True, name="replay's process").start()
 
-    def _follow(self, connected: socket.socket) -> None:
-        """Answers a process until its connection ends; only the newest one has the key."""
+    def _answer(self, connected: socket.socket) -> None:
+        """Answers a process until its connection ends; only the newest process has the key."""
         start, key = self._key
         try:
             store = _Store(Link(connected, key, is_learner=True), start)
@@ -226,14 +227,14 @@ class ReplayKeeper(ActorProcesses):
                 self._handle(store, store.link.receive())
         except LinkEndedError:
             pass
-        except OSError as error:  # of a file on this machine, or of the way to the server
+        except OSError as error:  # a file of this machine failed, or its server cannot be reached
             store.failure = error
-            self._lines.append(f"The replay's process is of no use: {one_line(error)}.")
+            self._lines.append(f"The replay's process cannot be used: {one_line(error)}.")
         finally:
             self._end(store)
 
     def _replace(self, store: _Store) -> None:
-        """Puts a process in the place of the one before, and counts what that one had besides what was saved."""
+        """Replaces the process before and counts what it lost; raises LinkEndedError if this one is not the newest."""
         with self._lock:
             before = self._store
             if store.start != self._starts[0] - 1 or self._stop.is_set():
@@ -242,19 +243,17 @@ class ReplayKeeper(ActorProcesses):
                 before.serves = False
                 lost = self._count_lost()
                 self._lost += lost
-                self._lines.append(
-                    f"The replay begins again with what the last checkpoint has; {lost} sequences are lost."
-                )
+                self._lines.append(f"The replay starts again from the last checkpoint; {lost} sequences are lost.")
             self._store = store
 
     def _restore(self, store: _Store) -> None:
         saved = self._saved
         if saved is not None and not saved.is_dir():
-            raise FileNotFoundError(f"{saved} is gone")
+            raise FileNotFoundError(f"{saved} no longer exists")
         store.link.send_files(saved)
 
     def _handle(self, store: _Store, message: Message) -> None:
-        """Does what a message asks for."""
+        """Handles a message of a process."""
         self._note_life(store)
         if message.kind == Kind.FILE:
             if store.folder is None or not store.serves:
@@ -277,7 +276,7 @@ class ReplayKeeper(ActorProcesses):
                 store.folder = None
 
     def _end(self, store: _Store) -> None:
-        """Its connection has ended: what is left of the process is of no use, if it does not end by itself."""
+        """Cleans up after a process's connection has ended, and kills the process if it does not end by itself."""
         with self._lock:
             store.restores = store.serves = False
             if self._store is store:
@@ -286,12 +285,12 @@ class ReplayKeeper(ActorProcesses):
         if not self._stop.wait(REASON_SECONDS):
             process = self._processes.get(0)
             if store.start == self._starts[0] - 1 and process is not None:
-                with contextlib.suppress(Exception):  # where it cannot be reached, its silence ends it or the run
+                with contextlib.suppress(Exception):  # if it cannot be reached, its silence ends it or the run
                     process.kill()
 
     @contextlib.contextmanager
     def _waiting(self, store: _Store) -> Iterator[None]:
-        """Says that the silence of a process is this machine's."""
+        """Marks the silence of a process as caused by this machine."""
         store.waits = True
         try:
             yield
@@ -304,12 +303,12 @@ class ReplayKeeper(ActorProcesses):
         self.report(0, store.start)
 
     def _count_lost(self) -> int:
-        """About as many sequences as the newest process had and nobody has, where it has ended."""
+        """Approximate number of sequences that were lost with the newest process; 0 while it serves."""
         store = self._store
         return 0 if store is None or store.serves else min(store.num_written - store.num_kept, self._capacity)
 
     def _close_link(self) -> None:
-        """Ends the connection: its machine may not answer."""
+        """Ends the connection to the newest process, whose machine may not answer."""
         with self._lock:
             if self._store is not None:
                 self._store.link.close()
@@ -337,7 +336,7 @@ class ReplayKeeper(ActorProcesses):
 
 
 def _link_files(saved: Path, folder: Path) -> None:
-    """Gives files, but for the totals, second names in a folder, or copies where they cannot have one."""
+    """Links all files but the totals into a folder, or copies those that cannot be linked."""
     for path in sorted(saved.rglob("*")):
         if path.is_dir() or path.name == TOTALS:
             continue

@@ -1,7 +1,7 @@
-"""The connection of a replay in a process of its own with the learner, which ends when either of them does.
+"""The connection between a learner and a replay in a process of its own; it ends when either of them does.
 
-The process connects when it is started, is sent the files of a checkpoint, has a server with them, and says where that
-is, and from then on how many sequences were written; asked to save, it sends files back. No folder need be shared.
+The process connects when it starts, receives the files of a checkpoint, starts a server with them, and reports its port
+and from then on how many sequences were written. When asked to save, it sends files back. No shared folder is needed.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 DEAD_SECONDS = 600
-"""After which a connection has ended whose other machine answers nothing, or whose other process reads nothing: that
-may come back, as a network or a disk that stood still."""
+"""Time without an answer from the other machine, or without a read by the other process, after which a connection has
+ended. It is long, since a network or a disk that stands still may recover."""
 CONNECT_SECONDS = 60.0
 CHUNK_BYTES = 1 << 20
 OPTIONS = (
@@ -32,14 +32,14 @@ OPTIONS = (
 
 
 class Kind(enum.IntEnum):
-    """What a message says.
+    """Kind of a message.
 
     SERVES: the server has the port `number`.
-    WRITTEN: so many sequences were written since it serves; also a sign of life.
-    SAVE: files are asked for.
-    FILE: so many bytes follow of the file `text`.
+    WRITTEN: `number` sequences were written since it serves; also a sign of life.
+    SAVE: the process is to save and send the files.
+    FILE: `number` bytes of the file `text` follow.
     END: no file follows; `number` as in WRITTEN.
-    FAILED: there are no files; `text` says why.
+    FAILED: the process could not save; `text` says why.
     """
 
     SERVES = 0
@@ -51,7 +51,7 @@ class Kind(enum.IntEnum):
 
 
 class Message(NamedTuple):
-    """See `Kind`."""
+    """A message; `Kind` says what its number and text are."""
 
     kind: Kind
     number: int = 0
@@ -63,18 +63,18 @@ class LinkEndedError(Exception):
 
 
 class Link:
-    """One end of a connection. Messages may be sent from any thread, and are received by one.
+    """One end of a connection. Messages may be sent from any thread, but received by only one.
 
     Args:
-        connected: the socket.
-        key: that both ends must know.
+        connected: the connected socket.
+        key: key that both ends must know.
         is_learner: whether this is the learner's end.
 
     Attributes:
         other_host: address of the other machine.
 
     Raises:
-        LinkEndedError: see there.
+        LinkEndedError: the other side is gone, or does not know the key.
     """
 
     def __init__(self, connected: socket.socket, key: str, is_learner: bool) -> None:
@@ -92,23 +92,23 @@ class Link:
                     step(self._connection, key.encode())
         except (AssertionError, AuthenticationError, EOFError, OSError) as error:
             self.close()
-            raise LinkEndedError(f"the other side does not show the key ({error})") from error
+            raise LinkEndedError(f"the other side did not prove that it has the run's key ({error})") from error
 
     def send(self, message: Message) -> None:
         """Sends a message without a file.
 
         Raises:
-            LinkEndedError: see there.
+            LinkEndedError: the other side is gone.
         """
         with self._sending:
             self._send(message)
 
     def send_files(self, folder: Path | None, number: int = 0) -> None:
-        """Sends the files of a folder, none for None, and the end.
+        """Sends the files of a folder, none for None, and then END with a number.
 
         Raises:
-            LinkEndedError: see there.
-            OSError: a file cannot be read; the connection is of no use then.
+            LinkEndedError: the other side is gone.
+            OSError: a file cannot be read; the connection cannot be used any more.
         """
         if folder is not None:
             for path in sorted(path for path in folder.rglob("*") if path.is_file()):
@@ -119,7 +119,7 @@ class Link:
         """Waits for a message.
 
         Raises:
-            LinkEndedError: see there.
+            LinkEndedError: the other side is gone.
         """
         with _ending():
             kind, number, text = json.loads(self._connection.recv_bytes())
@@ -131,20 +131,20 @@ class Link:
         folder: Path,
         writing: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
     ) -> None:
-        """Writes the file whose bytes follow.
+        """Writes the file whose bytes follow a message.
 
         Args:
-            message: a FILE.
-            folder: that its name is in.
-            writing: entered while this machine's disk is waited for, and nothing is received.
+            message: a message of kind FILE.
+            folder: folder that the file's name is relative to.
+            writing: context of each wait for this machine's disk, during which nothing is received.
 
         Raises:
-            LinkEndedError: see there, or the name is not in the folder.
-            OSError: it cannot be written, or is there already; the connection is of no use then.
+            LinkEndedError: the other side is gone, or the name is not in the folder.
+            OSError: the file cannot be written or exists already; the connection cannot be used any more.
         """
         path = folder / message.text
         if not path.resolve().is_relative_to(folder.resolve()):
-            raise LinkEndedError(f"the other side sends {message.text}, which is not in its folder")
+            raise LinkEndedError(f"the other side sent {message.text}, which is outside its folder")
         left = message.number
         with writing():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -154,12 +154,12 @@ class Link:
                 with _ending():
                     chunk = self._socket.recv(min(left, CHUNK_BYTES))
                 if not chunk:
-                    raise LinkEndedError("it ended in a file")
+                    raise LinkEndedError("the other side closed it in the middle of a file")
                 with writing():
                     file.write(chunk)
                 left -= len(chunk)
         finally:
-            with writing():  # a disk of another machine may write it all now
+            with writing():  # a network disk may write all of it only now
                 file.close()
 
     def close(self) -> None:
@@ -170,7 +170,7 @@ class Link:
 
     @contextlib.contextmanager
     def _ended_after(self, seconds: float) -> Iterator[None]:
-        """Ends the connection with somebody who says nothing for so long."""
+        """Ends the connection if the block takes longer than `seconds`."""
         timer = threading.Timer(seconds, self.close)
         timer.daemon = True
         timer.start()
@@ -194,11 +194,11 @@ class Link:
 
 @contextlib.contextmanager
 def _ending() -> Iterator[None]:
-    """Says of errors of a connection that it has ended."""
+    """Raises LinkEndedError in place of a connection's own errors."""
     try:
         yield
     except (EOFError, OSError) as error:
-        raise LinkEndedError(str(error) or "it ended") from error
+        raise LinkEndedError(str(error) or "the other side closed it") from error
 
 
 def connect(address: str, key: str) -> Link:
@@ -206,11 +206,11 @@ def connect(address: str, key: str) -> Link:
 
     Args:
         address: host and port.
-        key: of the learner.
+        key: key of the learner.
 
     Raises:
-        LinkEndedError: see there.
-        OSError: nobody is there.
+        LinkEndedError: the other side is gone, or does not know the key.
+        OSError: nobody listens at the address.
     """
     host, port = address.rsplit(":", 1)
     return Link(socket.create_connection((host, int(port)), CONNECT_SECONDS), key, is_learner=False)

@@ -1,4 +1,4 @@
-"""What the process of a replay does: take what was saved, have a server with it, save, until the learner is gone."""
+"""The loop of a replay's process: take what was saved, serve it, save, until the learner is gone."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from repro.acting.replay_link import Kind, Link, LinkEndedError, Message, connec
 from repro.files import join_folder, remove_unused_folders
 
 FOLDER = ".replay_process_"
-"""What the name of a folder in a run's begins with; hidden: its files are of no use to anybody else."""
+"""Prefix of the name of its folder in a run's folder; hidden, since its files are of no use to anybody else."""
 LIFE_SECONDS = 1.0
-"""Between two signs of life, with the number of sequences."""
+"""Time between two signs of life, which carry the number of sequences."""
 
 
 class Stored(Protocol):
-    """A `SequenceReplay`."""
+    """What the process needs of a `SequenceReplay`."""
 
     @property
     def address(self) -> str: ...
@@ -38,31 +38,31 @@ def run_replay(make_replay: Callable[[Path], Stored], folder: Path, address: str
     """Serves the replay; the process ends when the learner is gone.
 
     Args:
-        make_replay: makes it, given a folder for what it saves.
-        folder: for files that come and go, of this process alone; it is removed at the end.
+        make_replay: makes the replay, given a folder for its files.
+        folder: folder for temporary files of this process alone, removed at the end.
         address, key: see `connect`.
 
     Raises:
-        OSError: nobody is at the address, or this machine's disk does not take what was saved.
+        OSError: nobody listens at the address, or what was saved cannot be written to this machine's disk.
         tf.errors.OpError: what was saved cannot be read.
     """
     try:
         serve(connect(address, key), make_replay(folder / "working"), folder / "saved")
     except LinkEndedError as error:
-        print(f"The learner is gone: {error}.", file=sys.stderr, flush=True)
+        print(f"The connection to the learner ended: {error}.", file=sys.stderr, flush=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
 
 
 def make_folder_in(run_dir: Path) -> Path:
-    """Returns a folder for `run_replay` in that of a run, in the place of all others."""
+    """Returns a new folder for `run_replay` in a run's folder, after removing all others."""
     remove_folders_in(run_dir)
     return Path(tempfile.mkdtemp(prefix=FOLDER, dir=run_dir))
 
 
 def remove_folders_in(run_dir: Path) -> None:
-    """Removes the folders of other processes from that of a run: they were killed, or end as their learner did."""
+    """Removes the folders of other processes from a run's folder; they were killed, or end as their learner has."""
     for left in run_dir.glob(f"{FOLDER}*"):
         shutil.rmtree(left, ignore_errors=True)
 
@@ -70,7 +70,7 @@ def remove_folders_in(run_dir: Path) -> None:
 def make_temporary_folder() -> Path:
     """Returns a folder for `run_replay` among temporary files.
 
-    It stays in use until the process ends. Those of processes that were killed are removed.
+    It stays in use until the process ends. Folders of processes that were killed are removed.
     """
     parent, prefix = Path(tempfile.gettempdir()), f"repro-replay-{os.geteuid()}-"
     remove_unused_folders(parent, prefix)
@@ -80,12 +80,12 @@ def make_temporary_folder() -> Path:
 
 
 def serve(link: Link, replay: Stored, saved: Path) -> NoReturn:
-    """Answers the learner.
+    """Serves the replay and answers the learner.
 
     Args:
-        link: to it.
-        replay: not yet started.
-        saved: folder for files that come and go.
+        link: connection to the learner.
+        replay: the replay, not yet started.
+        saved: folder for the files that are received and sent, removed after each use.
 
     Raises:
         LinkEndedError: the learner is gone.
@@ -101,7 +101,7 @@ def serve(link: Link, replay: Stored, saved: Path) -> NoReturn:
     link.send(Message(Kind.SERVES, int(replay.address.rsplit(":", 1)[1])))
     while True:
         link.receive()  # SAVE
-        number = signs.pause()  # at least so many are saved
+        number = signs.pause()  # at least this many are saved
         try:
             replay.save(saved)
         except OSError as error:
@@ -113,7 +113,7 @@ def serve(link: Link, replay: Stored, saved: Path) -> NoReturn:
 
 
 class _SignsOfLife:
-    """Sends how many sequences were written, again and again, whatever the process does."""
+    """Sends how many sequences were written, at regular intervals, whatever the process does."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -123,12 +123,12 @@ class _SignsOfLife:
         threading.Thread(target=self._run, daemon=True, name="signs of life").start()
 
     def begin(self, count: Callable[[], int]) -> None:
-        """Counts again and again."""
+        """Takes the number from `count` from now on."""
         with self._counting:
             self._count = count
 
     def pause(self) -> int:
-        """Counts once more; the number is sent until `begin`: who counts a replay that is saved waits for the end."""
+        """Counts once more; this number is sent until `begin`, since a count during a save would wait for its end."""
         with self._counting:
             self._number, self._count = self._newest(), None
             return self._number
@@ -142,7 +142,7 @@ class _SignsOfLife:
                     self._link.send(Message(Kind.WRITTEN, number))
                     time.sleep(LIFE_SECONDS)
         finally:
-            self._link.close()  # without signs of life it would be passed for one that hangs
+            self._link.close()  # without signs of life the process would count as hanging
 
     def _newest(self) -> int:
         return self._number if self._count is None else self._count()

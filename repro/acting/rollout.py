@@ -1,4 +1,4 @@
-"""The one stepping loop: a batched environment, what chooses its actions, and what each step brings."""
+"""The only stepping loop: a batched environment, the policy that acts in it, and the outcome of each step."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from repro.environments.batched import BatchedEnvironment
 from repro.flat_call import flat_call
 
 Act = Callable[[Any, np.ndarray], tuple[np.ndarray, Any]]
-"""Maps observations [N, ...] and their step types int32 [N] to actions [N, ...] and the info of the policy.
-Where the step type is LAST, the action is not read."""
+"""Maps observations [N, ...] and their step types int32 [N] to actions [N, ...] and the policy's info. Where the step
+type is LAST, the action is ignored."""
 
 
 FIRST, MID, LAST = (int(x) for x in (StepType.FIRST, StepType.MID, StepType.LAST))
@@ -37,20 +37,20 @@ def pack_episodes(episodes: Sequence[Episode]) -> np.ndarray:
 
 
 def unpack_episodes(rows: np.ndarray) -> list[Episode]:
-    """Returns what `pack_episodes` was given; of several such arrays, [..., N, 3], one after the other."""
+    """Returns the episodes of an array from `pack_episodes`, or of several, [..., N, 3], one after the other."""
     rows = rows.reshape(-1, len(Episode._fields))
     return [Episode(float(score), int(frames), int(task)) for score, frames, task in rows]
 
 
 class Transition(NamedTuple):
-    """One step of every environment. What it led to is the rollout's `observation` and `step_type`.
+    """One step of every environment, which led to the rollout's present `observation` and `step_type`.
 
-    action: taken, [N, ...].
-    info: what else `act` returned.
+    action: actions taken, [N, ...].
+    info: the policy's info, as `act` returned it.
     reward: float32 [N].
-    terminated: bool [N], the episode ended for learning, and the value of what follows is 0.
-    episodes: games that the step ended, each with the number of its environment; without those that could not go on
-        after a resume, where the step type is LAST as well.
+    terminated: bool [N], whether the episode ended for learning, so that the value of the next state is 0.
+    episodes: games that the step ended, each with the number of its environment. Games that could not go on after a
+        resume are left out, although their step type is LAST too.
     """
 
     action: np.ndarray
@@ -61,15 +61,15 @@ class Transition(NamedTuple):
 
 
 class Rollout:
-    """Steps a batch of environments. The step after the end of a game takes no action and begins the next one.
+    """Steps a batch of environments. The step after the end of a game ignores the action and begins the next game.
 
     Args:
-        environment: of N games; belongs to the rollout from now on.
+        environment: batch of N environments, which belongs to the rollout from now on.
         act: see `Act`.
 
     Attributes:
-        observation: the present ones, [N, ...]; the next step may use their memory again. None before `reset`.
-        step_type: of these observations, int32 [N].
+        observation: present observations, [N, ...], whose memory the next step may reuse; None before `reset`.
+        step_type: step types of these observations, int32 [N].
     """
 
     def __init__(self, environment: BatchedEnvironment, act: Act) -> None:
@@ -79,22 +79,22 @@ class Rollout:
         self.step_type = np.full(environment.num_envs, FIRST, np.int32)
         self._all_mid = aligned_empty((environment.num_envs,), np.int32)
         self._all_mid.fill(MID)
-        self._no_task = np.zeros(environment.num_envs, np.int32)  # all play the only one
-        self._has_last = False  # among the step types
+        self._no_task = np.zeros(environment.num_envs, np.int32)  # where there is a single task
+        self._has_last = False  # whether a step type is LAST
 
     def reset(self, seed: int | None = None) -> None:
-        """Begins a game in every environment, with another seed than it was made with where one is given."""
+        """Begins a game in every environment; a given seed replaces the one that the environment was made with."""
         self.observation, _ = self._environment.reset(seed=seed)
 
     def step(self) -> Transition:
-        """Acts on the present observations."""
+        """Acts on the present observations; returns the outcome."""
         action, policy_info = self._act(self.observation, self.step_type)
         self.observation, reward, terminated, _, info = self._environment.step(action)
         finished = info["game_over"].nonzero()[0]
         if finished.size or self._has_last or terminated.nonzero()[0].size:
             self.step_type = next_step_type(self.step_type, terminated, info["game_over"])
             self._has_last = finished.size > 0
-        else:  # the common case, where all that would take a tenth of the time of a step that acts in NumPy
+        else:  # the common case: what is left out would take a tenth of a step's time with a policy in NumPy
             self.step_type = self._all_mid
         returns, frames, task = info["episode_return"], info["episode_frames"], info.get("task", self._no_task)
         counted = finished[~info["lost"][finished]] if "lost" in info else finished
@@ -102,7 +102,7 @@ class Rollout:
         return Transition(action, policy_info, reward, terminated, episodes)
 
     def get_state(self) -> dict[str, Any]:
-        """Environments and step types; what `act` depends on is its owner's to save."""
+        """Returns the state of environments and step types; the owner of `act` saves what that depends on."""
         return {"environment": self._environment.get_state(), "step_type": self.step_type.copy()}
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -118,7 +118,7 @@ class CompiledPolicy:
     Args:
         policy: chooses the actions.
         num_envs: N.
-        seed: of its sampling.
+        seed: seed of its sampling.
     """
 
     def __init__(self, policy: tf_policy.TFPolicy, num_envs: int, seed: int) -> None:
@@ -139,7 +139,7 @@ class CompiledPolicy:
         self._seed[:] = seed, 0
 
     def get_state(self) -> dict[str, Any]:
-        """Everything that the next call depends on besides the weights."""
+        """Returns everything that the next call depends on besides the weights."""
         policy_state = {str(i): x.numpy() for i, x in enumerate(tf.nest.flatten(self._state))}
         return {"seed": self._seed.copy(), "policy_state": policy_state}
 
@@ -152,11 +152,11 @@ class CompiledPolicy:
 
 
 def compile_act(policy: tf_policy.TFPolicy, num_envs: int) -> Callable[..., PolicyStep]:
-    """`act(observation [N, ...], step_type [N], policy_state, seed int32 [2]) -> PolicyStep`, traced once and here.
+    """Returns `act(observation [N, ...], step_type [N], policy_state, seed int32 [2]) -> PolicyStep`, traced here.
 
-    Action and info are NumPy arrays, the state has tensors. A call reads aligned arrays where they lie (`flat_call`),
-    and has read them when it returns; a policy's state must not be one of its inputs as it is, which the environment
-    writes over.
+    Action and info are NumPy arrays, the state consists of tensors. A call reads aligned arrays in place (`flat_call`)
+    and needs them no longer when it returns. A policy must not return an unchanged input as its state, since the
+    environment overwrites that memory.
     """
 
     def batched(spec: Any) -> Any:
@@ -166,7 +166,7 @@ def compile_act(policy: tf_policy.TFPolicy, num_envs: int) -> Callable[..., Poli
     def act(observation: Any, step_type: tf.Tensor, policy_state: Any, seed: tf.Tensor) -> PolicyStep:
         time_step = ts.TimeStep(step_type, tf.zeros([num_envs]), tf.ones([num_envs]), observation)
         step = policy.action(time_step, policy_state, seed)
-        with tf.device("/cpu:0"):  # from a GPU all at once
+        with tf.device("/cpu:0"):  # a single copy from a GPU
             action, info = tf.nest.map_structure(tf.identity, (step.action, step.info))
         return PolicyStep(action, step.state, info)
 
@@ -188,7 +188,7 @@ def compile_act(policy: tf_policy.TFPolicy, num_envs: int) -> Callable[..., Poli
 
 
 def _packed(structure: Any, leaves: list[Any]) -> Any:
-    """Leaves in a nest; where there are none TensorFlow would take as long as for several."""
+    """Packs leaves into a nest; skips TensorFlow's call where there are none, since it would take as long."""
     return tf.nest.pack_sequence_as(structure, leaves) if leaves else structure
 
 

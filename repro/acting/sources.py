@@ -28,7 +28,7 @@ from repro.config import PROCESSES
 from repro.environments.batched import BatchedEnvironment
 
 SCHEDULES = ("async", "lockstep", "a3c", PROCESSES)
-"""Values of `runtime.schedule` that `make_source` and `make_remote_source` have a source for."""
+"""Values of `runtime.schedule` for which `make_source` or `make_remote_source` has a source."""
 
 
 def make_source(
@@ -38,17 +38,18 @@ def make_source(
     to_device: Callable[[Any], Any] | None,
     batch_size: int | None = None,
 ) -> BatchSource:
-    """The source that a configuration's `runtime` and `learner` sections describe, with actors in threads.
+    """Returns the source that the `runtime` and `learner` sections of a configuration describe, for actors in threads.
 
     Args:
-        config: of an experiment with actors.
-        actors: that play for it.
-        spec: of one step of one environment, `collect_data_spec` of the agent.
-        to_device: moves a batch to the learner's devices; None: its unrolls are stored alone.
+        config: configuration of an experiment with actors.
+        actors: the actors of the source.
+        spec: spec of one step of one environment, the agent's `collect_data_spec`.
+        to_device: moves a batch to the learner's devices; None if its unrolls are only stored.
         batch_size: unrolls in a batch; None: `learner.batch_size`.
 
     Raises:
         ValueError: an unknown schedule, or sizes that do not fit.
+        MemoryError: the unrolls need more memory than is available.
     """
     runtime = config.runtime
     sizes, make_group = _groups(config, spec, batch_size)
@@ -77,14 +78,17 @@ def make_remote_source(
     batch_size: int | None = None,
     evaluator: Evaluator | None = None,
 ) -> RemoteSource:
-    """The source of a configuration whose actors are processes.
+    """Returns the source of a configuration whose actors are processes.
 
     Args:
-        actors: their processes.
-        weights: the learner's.
+        actors: the processes of the actors.
+        weights: publisher of the learner's weights.
         on_episode: called with every finished game.
-        evaluator: beside training, if there is one.
+        evaluator: the evaluator beside training, if there is one.
         config, spec, to_device, batch_size: as for `make_source`.
+
+    Raises:
+        MemoryError: the unrolls need more memory than is available.
     """
     runtime = config.runtime
     sizes, make_group = _groups(config, spec, batch_size)
@@ -108,7 +112,7 @@ def run_remote_actor(
     Args:
         config, batch_size: as for `make_source`.
         make_environment: returns the actor's environments, given its number and a seed.
-        make_local_policy: returns their policy.
+        make_local_policy: returns the actor's policy, given its environments.
         seed, index, start, address: as for `begin`.
         overlap: as for `Actor`.
 
@@ -129,6 +133,6 @@ def run_remote_actor(
 def _groups(
     config: ml_collections.ConfigDict, spec: Trajectory, batch_size: int | None
 ) -> tuple[GroupSizes, Callable[[], UnrollGroup]]:
-    """How unrolls are grouped, and what allocates a group."""
+    """Returns the sizes of groups of unrolls, and a function that allocates a group."""
     sizes = GroupSizes(config.runtime.envs_per_actor, batch_size or config.learner.batch_size)
     return sizes, lambda: UnrollGroup(spec, sizes.group, config.learner.unroll_length)

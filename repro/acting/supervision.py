@@ -21,21 +21,22 @@ from repro.acting.weights import Published
 from repro.environments.batched import BatchedEnvironment, one_line
 
 MAX_FAILURES = 3
-"""Failures of an actor in a row, without an unroll between them, that end the run."""
+"""Number of failures of an actor in a row, without an unroll in between, that ends the run."""
 SILENT_SECONDS = 1800.0
-"""An actor that brought no unroll for so long hangs. Environments with a limit of their own must be able to reach it
-first: DeepMind Lab ends a level after 600 seconds, and one unroll may meet several."""
+"""Default time without an unroll after which an actor counts as hanging. It must exceed the time limits of
+environments: DeepMind Lab ends a level after 600 seconds, and one unroll may run into that limit several times."""
 AWAY_SECONDS = 10.0
-"""The most that counts of the time between two looks at the actors: the learner may save, or the process be stopped.
-Half of the time after which an actor hangs is the most as well, so that one absence never makes it silent."""
+"""Longest time between two checks of the actors that counts as silence, since the learner may be saving, or the process
+may have been stopped. If half of the time after which an actor counts as hanging is shorter, that is the limit, so that
+a single absence of the learner never makes an actor count as hanging."""
 
 
 class ActorPoolError(Exception):
-    """The actors cannot go on; the message says why. It is raised where the run can be saved."""
+    """The actors cannot go on; the message says why. It is raised only where the run can be saved."""
 
 
 class Interrupted(Exception):
-    """The wait for actors was ended from another thread, where the run can be saved."""
+    """Another thread ended the wait for actors; the run can be saved."""
 
 
 class EnvironmentFailedError(Exception):
@@ -43,13 +44,13 @@ class EnvironmentFailedError(Exception):
 
 
 class PatientClock:
-    """Seconds in which somebody looked: of the time between two looks counts at most what `AWAY_SECONDS` says.
+    """A clock that counts the time between two looks at it only up to the limit of `AWAY_SECONDS`.
 
     Args:
-        silent_seconds: after which an actor hangs.
+        silent_seconds: silence after which an actor counts as hanging.
 
     Attributes:
-        seconds: so far, at the last look.
+        seconds: time counted up to the last look.
     """
 
     def __init__(self, silent_seconds: float) -> None:
@@ -58,7 +59,7 @@ class PatientClock:
         self._looked = time.monotonic()
 
     def look(self) -> float:
-        """Returns the seconds so far."""
+        """Counts the time since the last look; returns the total in seconds."""
         now = time.monotonic()
         self.seconds += min(now - self._looked, self._most)
         self._looked = now
@@ -68,9 +69,10 @@ class PatientClock:
 class Supervision(NamedTuple):
     """How actors are watched.
 
-    warn: called with one line for each actor that is replaced, as for the evaluator, the replay or a learner.
-    logs: folder for the tracebacks of actors that failed, made where one does.
-    silent_seconds: without an unroll, after which an actor hangs; above 0.
+    warn: called with one line for each actor that is replaced, and for events of the evaluator, the replay and
+        learners.
+    logs: folder for the tracebacks of actors that failed, created when one does.
+    silent_seconds: time without an unroll after which an actor counts as hanging; above 0.
     """
 
     warn: Callable[[str], None]
@@ -79,15 +81,15 @@ class Supervision(NamedTuple):
 
 
 class Place:
-    """The place of one actor of a run, as one thread has it; only that thread changes it.
+    """The place of one actor of a run, held by one thread; only that thread changes it.
 
     Attributes:
         index: number of the actor, from 0.
-        actor: that plays.
-        fault: why it must be replaced before it plays again; None where it need not.
-        restarts: actors that were replaced here, in this process.
-        failures: in a row.
-        began: seconds of the clock at which its unroll began; None between unrolls.
+        actor: the actor that plays.
+        fault: why the actor must be replaced before it plays again; None if it need not be.
+        restarts: number of actors that were replaced in this place, in this process.
+        failures: number of failures in a row.
+        began: time on the clock at which the present unroll began, in seconds; None between unrolls.
     """
 
     def __init__(
@@ -99,16 +101,19 @@ class Place:
 
 
 class SupervisedActors:
-    """The actors of a run. In the place of one that fails or hangs comes another, which begins new games.
+    """The actors of a run. One that fails or hangs is replaced by another, which begins new games.
 
-    The games that were open are lost and not counted. A thread that hangs cannot be ended: it loses its place, and what
-    it still brings is refused.
+    Its unfinished games are lost and not counted. A thread that hangs cannot be ended: it loses its place, and what it
+    still plays is refused.
 
     Args:
-        actors: at the beginning.
-        remake: returns another actor, given the number of its place and how many were there before in the run; raises
-            what it may.
-        supervision: see there.
+        actors: the first actors, one for each place.
+        remake: returns another actor, given the number of its place and how many were there before in the run; an error
+            that it raises counts as a failure of the actor.
+        supervision: see `Supervision`.
+
+    Attributes:
+        places: the present place of each actor.
 
     Raises:
         ValueError: `silent_seconds` is not above 0.
@@ -121,43 +126,43 @@ class SupervisedActors:
         self._remake = remake
         self._supervision = supervision
         self._clock = PatientClock(supervision.silent_seconds)
-        self._lines: deque[str] = deque()  # of the actors' threads, for the learner's thread to say
-        self._before = [0] * len(actors)  # that were in each place, in processes before this one
+        self._lines: deque[str] = deque()  # from the actors' threads, for the learner's thread to report
+        self._before = [0] * len(actors)  # actors in each place before those of this process
 
     def __len__(self) -> int:
         return len(self.places)
 
     @property
     def restarts(self) -> int:
-        """Actors that were replaced so far, in this process."""
+        """Number of actors that were replaced so far, in this process."""
         return sum(place.restarts for place in self.places)
 
     def close(self) -> None:
-        """Frees what environments hold, but for those in which a thread still plays; the threads were asked to end."""
+        """Closes all environments in which no thread is still playing; the threads must have been told to end."""
         for place in self.places:
             if place.began is None and not place.actor.abandoned:
                 _close(place.actor)
 
     def get_counters(self) -> dict[str, dict[str, np.ndarray]]:
-        """Numbers of the games that have begun, by actor, where they are numbered (`Actor.get_counters`)."""
+        """Returns the numbers of the games that each actor began, where games are numbered (`Actor.get_counters`)."""
         counters = {str(place.index): place.actor.get_counters() for place in self.places}
         return {index: counted for index, counted in counters.items() if counted}
 
     def set_counters(self, counters: dict[str, dict[str, np.ndarray]]) -> None:
-        """Begins behind the games of `get_counters`; to be called before actors play."""
+        """Continues after the games of `get_counters`; to be called before actors play."""
         for index, counted in counters.items():
             self.places[int(index)].actor.set_counters(counted)
 
     def get_predecessors(self) -> np.ndarray:
-        """How many actors were in each place before the present one, in the whole run, for its state."""
+        """Returns how many actors were in each place before the present one, in the whole run."""
         return np.array([before + place.restarts for before, place in zip(self._before, self.places)])
 
     def set_predecessors(self, predecessors: np.ndarray) -> None:
-        """Goes on behind those of `get_predecessors`, so that no replacement has the seeds of one before."""
+        """Continues the counts of `get_predecessors`, so that no replacement has the seeds of an earlier actor."""
         self._before = predecessors.tolist()
 
     def begin_again(self) -> None:
-        """Has actors that go on with no games come after those of before, each with other seeds; before they play."""
+        """Gives actors that resume without their games seeds that no earlier actor had; called before they play."""
         self._before = [before + 1 for before in self._before]
         for place, before in zip(self.places, self._before):
             place.actor.begin_again(before)
@@ -166,14 +171,14 @@ class SupervisedActors:
         """Fills `groups` as `Actor.collect` does; an actor that fails is replaced, and the unroll played again.
 
         Args:
-            place: of the calling thread.
-            groups: of the unroll.
+            place: place of the calling thread.
+            groups: memory of the unroll.
 
         Returns:
-            Whether the unroll counts; False where another thread has the place by now.
+            Whether the unroll counts; False if another thread has taken the place.
 
         Raises:
-            ActorPoolError: `MAX_FAILURES` in a row.
+            ActorPoolError: the actor failed `MAX_FAILURES` times in a row.
         """
         restarts = place.restarts
         while self._is_current(place):
@@ -184,7 +189,7 @@ class SupervisedActors:
                     continue
                 place.actor.collect(groups)
             except ActorPoolError:
-                place.began = None  # the thread is out of the environment, which `close` frees
+                place.began = None  # the thread has left the environment, so that `close` closes it
                 raise
             except Exception as error:  # an environment may raise anything
                 log = log_traceback(self._supervision.logs / f"actor_{place.index}.txt")
@@ -199,14 +204,14 @@ class SupervisedActors:
         return False
 
     def check(self) -> list[Place]:
-        """Says what happened since the last call, in the learner's thread; returns the places whose actors hang."""
+        """Reports what happened since the last call, in the learner's thread; returns the places whose actors hang."""
         while self._lines:
             self._supervision.warn(self._lines.popleft())
         now, limit = self._clock.look(), self._supervision.silent_seconds
         return [place for place in self.places if place.began is not None and now - place.began > limit]
 
     def supersede(self, place: Place) -> Place:
-        """Takes a place from a thread that hangs, and returns it for another thread."""
+        """Takes a place away from a thread that hangs; returns its successor, for another thread."""
         place.actor.abandon()
         fault = f"no unroll for {self._supervision.silent_seconds:g} seconds"
         successor = Place(place.index, place.actor, fault, place.restarts, place.failures)
@@ -225,31 +230,31 @@ class SupervisedActors:
         if not place.actor.abandoned:  # a thread that hangs may still be in its environment
             _close(place.actor)
         successor = self._remake(place.index, self._before[place.index] + place.restarts + 1)
-        if not self._is_current(place):  # it took too long
+        if not self._is_current(place):  # another thread has the place by now
             _close(successor)
             return
         successor.succeed(place.actor)
         place.actor = successor
         place.restarts += 1
         self._lines.append(
-            f"Actor {place.index} was restarted (restart {self.restarts} of this process): {place.fault}."
+            f"Actor {place.index} was restarted (restart {self.restarts} by this process): {place.fault}."
         )
         place.fault = None
 
 
 def log_traceback(path: Path) -> str:
-    """Appends the traceback of the present exception to a file; says where, for the end of a sentence."""
+    """Appends the present traceback to a file; returns its path for the end of a message, or "" if that fails."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a") as file:
             file.write(traceback.format_exc())
-    except OSError:  # a full disk is for the checkpoint to notice
+    except OSError:  # the next checkpoint reports a full disk
         return ""
     return f"; see {path}"
 
 
 def _close(actor: Actor) -> None:
-    """Frees what the environment of an actor holds that plays no more."""
+    """Closes the environment of an actor that no longer plays."""
     with contextlib.suppress(Exception):  # it may be broken
         actor.environment.close()
 
@@ -265,14 +270,14 @@ def make_actors(
     supervision: Supervision,
     overlap: int = 0,
 ) -> SupervisedActors:
-    """Returns an actor for each batch of environments; see `Actor` for what they share.
+    """Returns an actor for each batch of environments; arguments not listed are as for `Actor`.
 
     Args:
-        environments: one batch for each actor.
-        make_environment: returns another batch for an actor that is replaced, given the actor's number and a seed.
+        environments: a batch for each actor.
+        make_environment: returns the batch of a replacement, given the actor's number and a seed.
         make_policy: returns a local policy, or one that actors share, given a batch and the actor's number.
-        seeds: of each actor's action sampling. The seeds of actors that replace it follow from it and their number.
-        supervision: see there.
+        seeds: seed of each actor's action sampling; the seeds of its replacements follow from it and their number.
+        supervision: see `Supervision`.
     """
 
     def make(index: int, environment: BatchedEnvironment, seed: int) -> Actor:

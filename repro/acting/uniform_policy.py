@@ -15,13 +15,13 @@ from tf_agents.trajectories import time_step as ts
 class UniformPolicy(tf_policy.TFPolicy):
     """Samples every action with the same probability, or density between its bounds.
 
-    Where an action has no bounds, -1 and 1 take their place, which environments scale to the ends of the control.
+    Missing bounds of an action are replaced by -1 and 1, which environments scale to the ends of the control range.
 
     `action` takes an int32 seed of shape [2] and is a function of it alone.
 
     Args:
-        time_step_spec: of the environment.
-        action_spec: of the environment.
+        time_step_spec: time-step spec of the environment.
+        action_spec: action spec of the environment.
     """
 
     def __init__(self, time_step_spec: ts.TimeStep, action_spec: BoundedTensorSpec) -> None:
@@ -36,7 +36,7 @@ class UniformPolicy(tf_policy.TFPolicy):
         low = tf.constant(np.where(np.isfinite(spec.minimum), spec.minimum, -1), spec.dtype)
         high = tf.constant(np.where(np.isfinite(spec.maximum), spec.maximum, 1), spec.dtype)
         if spec.dtype.is_integer:
-            high += 1  # excluded
+            high += 1  # the upper bound is excluded
         return PolicyStep(tf.random.stateless_uniform(shape, seed, low, high, spec.dtype), policy_state)
 
     def _distribution(self, time_step: ts.TimeStep, policy_state: Any) -> PolicyStep:

@@ -1,4 +1,4 @@
-"""Preallocated memory that actors write unrolls into, and that tensors of a batch on the CPU lie in (`as_tensor`)."""
+"""Preallocated memory for unrolls: actors write into it, and a batch's tensors on the CPU share it (`as_tensor`)."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ class UnrollGroup:
     """Unrolls of several environments whose new steps have one behaviour version.
 
     Args:
-        trajectory_spec: of one step of one environment.
-        group_size: environments.
+        trajectory_spec: spec of one step of one environment.
+        group_size: number of environments.
         unroll_length: T.
 
     Attributes:
         spec: `trajectory_spec`, unwrapped.
-        arrays: `Trajectory` of NumPy arrays [group_size, T+1, ...], and `Frames` of them in place of stacks of frames;
-            in the last row only the observation and its step type count.
-        version: gradient steps made before the behaviour weights were taken; those of steps that an unroll shares with
-            the one before it are older.
+        arrays: `Trajectory` of NumPy arrays [group_size, T+1, ...], with `Frames` in place of frame stacks; in the last
+            row only the observation and its step type count.
+        version: number of gradient steps behind the behaviour weights; steps that an unroll shares with the one before
+            it were played with older weights.
         acting: the learner's variables at that version (`WeightsSnapshot.acting`); () unless the publisher keeps them.
         actor: number of the actor that plays in it.
-        new_games: whether another actor plays than in the unroll before, so that all its games are new.
+        new_games: whether another actor played the unroll before, so that all games are new.
     """
 
     def __init__(self, trajectory_spec: Trajectory, group_size: int, unroll_length: int) -> None:
@@ -52,13 +52,14 @@ class UnrollGroup:
 
     @property
     def nbytes(self) -> int:
-        """Memory that the arrays take once all of them is written."""
+        """Bytes of memory that the arrays take once they are fully written."""
         return sum(array.nbytes for arrays in self._flat.values() for array in arrays)
 
     def write(self, row: int, **fields: Any) -> None:
         """Copies fields of `Trajectory`, [group_size, ...], into one time row.
 
-        Of a stack the newest frame is copied, and all of it into the first row: later rows follow the ones before.
+        From a frame stack only the newest frame is copied, since rows share older frames; the first row gets the whole
+        stack.
         """
         for name, value in fields.items():
             for array, leaf in zip(self._flat[name], tf.nest.flatten(value)):
@@ -70,7 +71,7 @@ class UnrollGroup:
                     array[:, OLDER + row] = leaf[..., -1]
 
     def get_rows(self, rows: slice) -> list[np.ndarray]:
-        """Copies time rows of every array, in the order of `tf.nest.flatten`; of stacks their `Frames`."""
+        """Copies time rows of every array, in the order of `tf.nest.flatten`; frame stacks as their `Frames`."""
         copied = [array[:, self._with_older(rows, array)].copy() for array in tf.nest.flatten(self.arrays)]
         for env, start in np.argwhere(game_starts(self.arrays.step_type[:, : rows.start + 1])) + (0, 1):
             for array in copied:
@@ -88,7 +89,7 @@ class UnrollGroup:
         self.set_rows(slice(0, self._rows), values)
 
     def _with_older(self, rows: slice, array: np.ndarray) -> slice:
-        """Where time rows lie in an array, which may have the older frames of the first row's stack before it."""
+        """Slice of time rows in an array, which may begin with the older frames of the first row's stack."""
         return slice(rows.start, rows.stop + array.shape[1] - self._rows)
 
     def split_into(self, groups: Sequence[UnrollGroup]) -> None:
@@ -102,19 +103,19 @@ class UnrollGroup:
 
 
 def make_groups(make_group: Callable[[], UnrollGroup], count: int) -> list[UnrollGroup]:
-    """Returns groups of one size, at least one.
+    """Returns `count` groups of the same size, at least one.
 
     Raises:
         MemoryError: all of them, once written, would take more memory than is available.
     """
     first, available = make_group(), available_bytes()
     if (needed := count * first.nbytes) > available:
-        raise MemoryError(f"unrolls of {needed / 1e9:.1f} GB, and {available / 1e9:.1f} GB are available")
+        raise MemoryError(f"unrolls take {needed / 1e9:.1f} GB, and {available / 1e9:.1f} GB are available")
     return [first, *(make_group() for _ in range(count - 1))]
 
 
 def stack_groups(groups: Sequence[UnrollGroup]) -> Trajectory:
-    """One batch [B, T+1, ...] from its groups; a single group is passed on without a copy."""
+    """Returns one batch [B, T+1, ...] from its groups; a single group is passed on without a copy."""
     if len(groups) == 1:
         return groups[0].arrays
     return tf.nest.map_structure(lambda *parts: concatenated(parts), *[group.arrays for group in groups])

@@ -1,4 +1,4 @@
-"""One game of a policy as a video."""
+"""Records one game of a policy as a video."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from repro.acting.video_file import LIMITS, resize, write_video
 from repro.environments.batched import BatchedEnvironment
 
 MAX_SECONDS = 30
-"""A longer game is cut; it is played to its end all the same."""
+"""Largest length of a video; a longer game is cut, but still played to its end."""
 
 MAX_FPS = 30
-"""Where a second has more steps, every second or third of them is shown, and so on."""
+"""Largest frame rate; if a second has more steps, only every second or third of them is shown, and so on."""
 
 
 class Recording(NamedTuple):
     """A recorded game.
 
-    score: its return.
-    seconds: of play in all, at the environment's own speed.
-    shown_seconds: of them, from the beginning, that the video shows.
+    score: return of the game.
+    seconds: length of the whole game, at the environment's own speed.
+    shown_seconds: length of the part that the video shows, from the beginning.
     """
 
     score: float
@@ -41,7 +41,7 @@ class Recording(NamedTuple):
 
 
 def _count(seconds: float) -> str:
-    """Seconds in words, with two digits where they are few."""
+    """Seconds as text, with two digits if they are few."""
     return f"{seconds:.0f}" if seconds >= 9.5 else f"{seconds:.2g}"
 
 
@@ -50,12 +50,12 @@ def record_game(policy: tf_policy.TFPolicy, environment: BatchedEnvironment, see
 
     Args:
         policy: chooses the actions.
-        environment: of one game.
-        seed: of the policy's sampling.
+        environment: batch of one environment.
+        seed: seed of the policy's sampling.
         path: ends in one of `video_file.CODECS`; overwritten.
 
     Raises:
-        OSError: its folder cannot be made.
+        OSError: the folder of `path` cannot be made.
         RenderError: the environment cannot be shown.
         ValueError: the file cannot be written.
     """

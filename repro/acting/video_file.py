@@ -1,4 +1,4 @@
-"""Files of videos that browsers play, below a megabyte: VP8 in a .webm file, or VP9 in an .mp4 file.
+"""Video files that browsers play, below a megabyte: VP8 in a .webm file, or VP9 in an .mp4 file.
 
 Nothing here imports TensorFlow.
 """
@@ -14,18 +14,18 @@ import numpy as np
 from repro.quiet import suppress_stderr
 
 CODECS = {".webm": "VP80", ".mp4": "vp09"}
-"""Codec by the end of a file's name: one that browsers play and OpenCV writes."""
+"""Codec by file name extension; browsers play them and OpenCV writes them."""
 
 MAX_BYTES = 1_000_000
 
 LIMITS = ((320, 30), (240, 30), (240, 15), (180, 15), (120, 15), (120, 8))
-"""Pixels of the longer side, and seconds that are kept; the first with which the file is small enough."""
+"""Pixels of the longer side, and seconds that are kept; the first pair that makes the file small enough is used."""
 
 
 def write_video(path: Path, pictures: Sequence[np.ndarray], fps: float) -> int:
     """Writes pictures as a video, with the first of `LIMITS` that leaves it below `MAX_BYTES`.
 
-    OpenCV offers no choice of bit rate, so that only the size and the number of pictures are left to choose.
+    OpenCV offers no choice of bit rate, so that only the size and the number of pictures can be chosen.
 
     Args:
         path: ends in one of `CODECS`; overwritten.
@@ -33,10 +33,10 @@ def write_video(path: Path, pictures: Sequence[np.ndarray], fps: float) -> int:
         fps: pictures a second.
 
     Returns:
-        How many pictures were written, from the first on.
+        Number of pictures that were written, from the first on.
 
     Raises:
-        ValueError: the file cannot be written, or the last of `LIMITS` is too much still.
+        ValueError: the file cannot be written, or is too large even with the last of `LIMITS`.
     """
     codec = cv2.VideoWriter.fourcc(*CODECS[path.suffix])
     for size, seconds in LIMITS:
@@ -52,7 +52,9 @@ def write_video(path: Path, pictures: Sequence[np.ndarray], fps: float) -> int:
         if path.stat().st_size < MAX_BYTES:
             return len(shown)
     path.unlink()
-    raise ValueError(f"a video of {len(pictures)} such pictures does not fit in {MAX_BYTES:,} bytes.")
+    raise ValueError(
+        f"a video of these {len(pictures)} pictures takes more than {MAX_BYTES:,} bytes, even at its smallest size."
+    )
 
 
 def resize(picture: np.ndarray, size: int) -> np.ndarray:

@@ -14,8 +14,8 @@ from repro.flat_call import flat_call
 class WeightsSnapshot(NamedTuple):
     """Immutable copies of the learner's variables and the number of gradient steps behind them.
 
-    values: of the policy's variables.
-    acting: of all variables that a gradient at these weights needs; () where no such gradient is taken.
+    values: values of the policy's variables.
+    acting: values of all variables that a gradient at these weights needs; () if no such gradient is taken.
     """
 
     version: int
@@ -24,10 +24,10 @@ class WeightsSnapshot(NamedTuple):
 
 
 def compile_assign(variables: Sequence[tf.Variable]) -> Callable[[Sequence[tf.Tensor]], None]:
-    """`assign(values)`, which overwrites all variables in one call; one after the other takes twice as long or more.
+    """Returns `assign(values)`, which overwrites all variables in one call, at least twice as fast as one by one.
 
-    It raises ValueError where there are not as many values as variables. Where a value is an array, its variable may
-    keep the memory: nobody may write there again.
+    `assign` raises ValueError if there are not as many values as variables. If a value is an array, its variable may
+    keep the memory, and nobody may write there again.
     """
 
     @tf.function(autograph=False)
@@ -58,10 +58,11 @@ class WeightsPublisher:
     Args:
         variables: the learner's variables, in the order of the actors' policy variables.
         acting: the learner's variables that a gradient at published weights needs.
-        delay: publications by which `latest` is behind the newest; the first one stays until so many have followed.
+        delay: number of publications by which `latest` is behind the newest; the first one stays until as many have
+            followed.
 
     Attributes:
-        latest: what actors take; its version is -1 before the first publication.
+        latest: snapshot that actors take; its version is -1 before the first publication.
 
     Raises:
         ValueError: `delay` is negative.
@@ -78,7 +79,7 @@ class WeightsPublisher:
         self.latest = WeightsSnapshot(-1, ())
 
     def publish(self, version: int) -> None:
-        """Takes a snapshot after so many gradient steps, in place of one of as many."""
+        """Takes a snapshot after `version` gradient steps; it replaces one of the same version."""
         read = tuple(self._read())
         values, acting = read[: self._num_values], read[self._num_values :]
         if self._snapshots and self._snapshots[-1].version == version:
@@ -87,7 +88,7 @@ class WeightsPublisher:
         self.latest = self._snapshots[0]
 
     def get_state(self) -> dict[str, Any]:
-        """The snapshots before the newest, which is of the present weights and is published again; {} without any."""
+        """Returns the snapshots before the newest, which has the present weights and is published again; {} if none."""
         return {str(i): _snapshot_state(snapshot) for i, snapshot in enumerate(list(self._snapshots)[:-1])}
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -95,11 +96,11 @@ class WeightsPublisher:
         self._snapshots.extend(_restored_snapshot(state[str(i)]) for i in range(len(state)))
 
     def get_latest(self) -> dict[str, Any]:
-        """What actors take, where the present weights are not published in every update."""
+        """Returns the snapshot that actors take, for trainers that do not publish at every update."""
         return _snapshot_state(self.latest)
 
     def set_latest(self, state: dict[str, Any]) -> None:
-        """Publishes what `get_latest` gave."""
+        """Publishes the snapshot of `get_latest`."""
         self.latest = _restored_snapshot(state)
         self._snapshots.append(self.latest)
 

@@ -1,17 +1,17 @@
-"""Weights that cross the network once for all actors of a learner on a machine, which share them as a file in memory.
+"""Weights that cross the network once for all of a learner's actors on a machine, which share them as a file in memory.
 
 Each actor still asks the learner itself for the number of the newest version, before each unroll, and takes that
 version or a newer one, as it would alone. If the file has it, the actor reads it there. If not, one actor fetches it
 and writes the file under a lock, while the others wait; one that has waited for `WAIT_SECONDS` fetches for itself. No
-actor serves another: one that is killed or stopped holds up the others by its lock alone, which the kernel frees when
+actor serves another: one that is killed or stopped holds up the others only by its lock, which the kernel frees when
 its process ends.
 
-A snapshot is written to a file of another name, which then takes the place of the old one: who reads has all of one
+A snapshot is written to a file of another name, which then replaces the old one, so that readers always see a single
 version. The file belongs to one user, whose actors trust each other, and to one process of a learner.
 
-Every actor holds a shared lock of the file's folder. A folder without a lock is removed: by the last actor that ends
-by itself, by a learner that ends for its own machine, and by the next actor of this user that starts, whichever learner
-it has. So what actors leave behind that are killed on another machine stays until then.
+Every actor holds a shared lock on the file's folder. A folder without a lock is removed by the last actor that ends by
+itself, by an ending learner on its own machine, or by the next actor of this user that starts, whichever its learner.
+So what killed actors leave behind on another machine stays until then.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from repro.files import join_folder, remove_folder_if_unused, remove_unused_fold
 from repro.memory import as_tensor
 
 SHARED_MEMORY = Path("/dev/shm")
-"""Has the folders; without it, where temporary files are."""
+"""Parent of the folders; the folder of temporary files where it does not exist."""
 WEIGHTS, PARTIAL, LOCK = "weights", "partial", "lock"
 """Files of a folder: the newest snapshot, the next one while it is written, and what its writer locks."""
 WAIT_SECONDS = 5.0
-"""Longest wait for an actor that fetches: it may be stopped."""
+"""Longest wait for an actor that fetches, since it may be stopped."""
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.001, 0.02
-"""Seconds between two looks of an actor that waits, which double each time."""
+"""Seconds between two checks of a waiting actor; they double each time, up to the longest."""
 
 
 class WeightsRelay:
-    """An actor's access to the file. Where there can be none, for want of memory or permission, it always fetches.
+    """An actor's access to the file. If there can be none, for lack of memory or permission, it always fetches.
 
     Args:
-        address: of the learner's server.
-        token: of the learner's process.
-        signature: of what is fetched; its first tensor is the version and the token.
+        address: address of the learner's server.
+        token: random number of the learner's process.
+        signature: specs of the tensors that are fetched, the first of which holds the version and the token.
 
     Attributes:
         token: see above.
@@ -59,8 +59,8 @@ class WeightsRelay:
         self.token = token
         self._specs = [(tuple(spec.shape), np.dtype(spec.dtype.as_numpy_dtype)) for spec in signature]
         sizes = [int(np.prod(shape)) * dtype.itemsize for shape, dtype in self._specs]
-        self._ends = np.cumsum([size + -size % ALIGNMENT for size in sizes]).tolist()  # of tensors in the file
-        self._waits = True  # until a wait, or writing, turns out to be in vain
+        self._ends = np.cumsum([size + -size % ALIGNMENT for size in sizes]).tolist()  # of the tensors in the file
+        self._waits = True  # False after a wait or a write in vain
         self._folder = _base() / _name(address, token)
         self._lock: int | None = None
         remove_unused()
@@ -74,7 +74,7 @@ class WeightsRelay:
         """Returns weights of a version or of a newer one.
 
         Args:
-            version: that the learner has published.
+            version: version that the learner has published.
             fetch: returns the learner's newest weights, as in the signature.
         """
         if self._lock is None:
@@ -103,7 +103,7 @@ class WeightsRelay:
             self._leave()
 
     def _read(self, version: int) -> list[tf.Tensor] | None:
-        """The file's weights, in memory that all readers share; None where they are older than a version."""
+        """The file's weights, in memory that all readers share; None if there are none as new as `version`."""
         try:
             memory = np.asarray(np.memmap(self._folder / WEIGHTS, mode="c"))  # "c": the tensors must be writable
         except OSError:
@@ -117,7 +117,7 @@ class WeightsRelay:
         return [as_tensor(array) for array in arrays]
 
     def _fetch_and_write(self, fetch: Callable[[], Sequence[tf.Tensor]]) -> Sequence[tf.Tensor]:
-        """What `fetch` returns; the file gets it, unless it is of another learner, which has just come to the address.
+        """Returns what `fetch` does, and writes it to the file unless it is from another learner, now at this address.
 
         The lock must be held.
         """
@@ -147,13 +147,13 @@ _relays: weakref.WeakSet[WeightsRelay] = weakref.WeakSet()
 
 
 def close_all() -> None:
-    """Closes those of this process, which is about to end without the interpreter's doing."""
+    """Closes all relays of this process, which is about to end without a shutdown of the interpreter."""
     for relay in tuple(_relays):
         relay.close()
 
 
 def remove_unused() -> None:
-    """Removes the folders of this user's actors that have all ended."""
+    """Removes the folders of this user's actors that no running actor uses."""
     remove_unused_folders(_base(), _prefix())
 
 
@@ -185,7 +185,7 @@ def _join(path: Path) -> tuple[int, int]:
 
 
 def _leave(path: Path, joined: tuple[int, int]) -> None:
-    """Gives up what `_join` returned, and removes the folder unless other actors have it."""
+    """Closes what `_join` returned, and removes the folder unless other actors have it."""
     directory, lock = joined
     remove_folder_if_unused(path, directory)
     os.close(lock)

@@ -12,7 +12,7 @@ from repro.acting.batches import CLOSE_SECONDS, POLL_SECONDS
 
 
 class Workers:
-    """Threads that end together, the first error of which is raised in the learner's."""
+    """Threads that end together; the first error in one of them is raised in the learner's thread."""
 
     def __init__(self) -> None:
         self._stop = threading.Event()
@@ -21,7 +21,7 @@ class Workers:
 
     @property
     def stopped(self) -> bool:
-        """Whether they are to end."""
+        """Whether the threads are to end."""
         return self._stop.is_set()
 
     def start(self, name: str, body: Callable[[], None]) -> None:
@@ -36,7 +36,7 @@ class Workers:
             raise self._error
 
     def get(self, source: queue.Queue) -> Any:
-        """Waits for the next item of a queue; None where the threads are to end."""
+        """Waits for the next item of a queue; returns None if the threads are to end."""
         while not self.stopped:
             try:
                 return source.get(timeout=POLL_SECONDS)
@@ -45,7 +45,7 @@ class Workers:
         return None
 
     def put(self, sink: queue.Queue, item: Any) -> None:
-        """Waits for a place in a queue, unless the threads are to end."""
+        """Puts an item into a queue, waiting for room, unless the threads are to end."""
         while not self.stopped:
             try:
                 sink.put(item, timeout=POLL_SECONDS)

@@ -1,7 +1,7 @@
 """The categorical distribution over A actions, given by its logits.
 
-Logits are finite, float, [..., A], normalised or not; everything is computed and returned in float32. All
-functions but `sample` are differentiable, twice too, with respect to every argument named logits.
+Logits are finite floats [..., A], normalised or not; everything is computed and returned in float32. All functions but
+`sample` are twice differentiable with respect to all logits.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import tensorflow as tf
 from repro.ops import shapes
 
 SMALLEST_NORMAL_FLOAT32 = 2.0**-126
-"""Keeps the uniform sample behind the Gumbel noise above 0, where its logarithm is infinite."""
+"""Smallest uniform sample from which Gumbel noise is computed: the logarithm of 0 would be infinite."""
 
 
 def probs(logits: tf.Tensor) -> tf.Tensor:
@@ -30,7 +30,7 @@ def log_prob(logits: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
         float32 [...].
 
     Raises:
-        ValueError: `actions` are no integers, or have not the shape of `logits` without its last dimension.
+        ValueError: `actions` are not integers, or do not have the shape of `logits` without its last dimension.
     """
     logits, actions = tf.cast(logits, tf.float32), tf.convert_to_tensor(actions)
     if not actions.dtype.is_integer:
@@ -41,12 +41,12 @@ def log_prob(logits: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
 
 
 def entropy(logits: tf.Tensor) -> tf.Tensor:
-    """Entropy -sum_a p_a log p_a in nats, [0, log A], float32 [...], of logits [..., A]."""
+    """Entropy -sum_a p_a log p_a in nats, in [0, log A], float32 [...], for logits [..., A]."""
     return -tf.reduce_sum(probs(logits) * tf.nn.log_softmax(tf.cast(logits, tf.float32)), axis=-1)
 
 
 def kl(logits_p: tf.Tensor, logits_q: tf.Tensor) -> tf.Tensor:
-    """Divergence KL(p || q) = sum_a p_a (log p_a - log q_a) in nats, of logits [..., A].
+    """Divergence KL(p || q) = sum_a p_a (log p_a - log q_a) in nats, for logits [..., A].
 
     Returns:
         float32 [...], at least 0 up to rounding.
@@ -83,14 +83,14 @@ def log_ratio(target_logits: tf.Tensor, behaviour_logits: tf.Tensor, actions: tf
 
 
 def sample(logits: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-    """Independent samples, one per distribution, by taking the largest of logits with standard Gumbel noise.
+    """Independent samples, one per distribution: the argmax of the logits plus standard Gumbel noise.
 
-    The same seed gives the same samples, eagerly and in a graph; compiled by XLA it gives others, again the same
-    each time, since XLA numbers the random bits in another order. No gradient.
+    The same seed gives the same samples, eagerly and in a graph. Compiled by XLA, which numbers the random bits in
+    another order, it gives different samples, also the same each time. No gradient.
 
     Args:
         logits: [..., A].
-        seed: integers [2]; use a seed once.
+        seed: integers [2]; use each seed only once.
 
     Returns:
         int32 [...], in [0, A).

@@ -1,12 +1,12 @@
-"""The Gaussian distribution with diagonal covariance over A action components, given by mean and standard deviation.
+"""The Gaussian distribution with diagonal covariance over A action components, given by mean and std.
 
-Means are [B, A]; standard deviations (the square roots of the variances) are [B, A], or [A] where all states share
-them, and above 0. float32 and float64 are kept as they are. All TensorFlow functions are differentiable with respect
-to every mean and standard deviation, and to the action.
+Means are [B, A]; stds (the square roots of the variances) are [B, A], or [A] where all states share them, and above 0.
+Results keep the dtype of the arguments, float32 or float64. All TensorFlow functions are differentiable with respect to
+every mean and std, and to the action.
 
-ReF-ER samples its actions from the normal truncated at three standard deviations (Appendix A), while its ratios and
-divergences are those of the normal without the cut, here as there. For ratios that is exact wherever the action
-lies within three standard deviations of both means: the cut's normalisation, 0.9973 a component, is then the same in
+ReF-ER samples its actions from the normal truncated at three stds (Appendix A), while its ratios and divergences are
+those of the normal without truncation, in the paper and here. For ratios that is exact wherever the action lies within
+three stds of both means: the normalisation of the truncated density, 0.9973 per component, is then the same in
 numerator and denominator. Beyond, the truncated density of pi would be 0, and its ratio and divergence useless
 for learning.
 """
@@ -21,20 +21,19 @@ import tensorflow as tf
 from repro.ops import shapes
 
 TRUNCATION = 3.0
-"""Standard deviations from the mean beyond which no action is sampled (ReF-ER, Appendix A)."""
+"""Distance from the mean, in stds, beyond which no action is sampled (ReF-ER, Appendix A)."""
 
 HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
 
 
 def std_from_raw(raw: tf.Tensor) -> tf.Tensor:
-    """Standard deviations sqrt(softplus(raw)), of raw network outputs: Softplus gives the variance (Appendix A).
+    """Stds sqrt(softplus(raw)) from raw network outputs: Softplus gives the variance (Appendix A).
 
     Args:
         raw: unbounded, [..., A].
 
     Returns:
-        Of the same shape, above 0 but for raw values so low that float32 has no softplus of them, below -103.
-        Differentiable.
+        Stds in the same shape, above 0 unless softplus underflows in float32, at raw values below -103; differentiable.
     """
     return tf.sqrt(tf.nn.softplus(raw))
 
@@ -47,7 +46,7 @@ def std_from_raw_numpy(raw: np.ndarray) -> np.ndarray:
 
 
 def raw_from_variance(variance: float) -> float:
-    """The raw output whose variance under `std_from_raw` is `variance`, above 0: log(exp(variance) - 1)."""
+    """Raw output for which `std_from_raw` gives this variance, above 0: log(exp(variance) - 1)."""
     return math.log(math.expm1(variance))
 
 
@@ -78,13 +77,13 @@ def log_ratio(
     behaviour_std: tf.Tensor,
     action: tf.Tensor,
 ) -> tf.Tensor:
-    """Logarithm of the importance ratio pi(a|s) / mu(a|s), of densities.
+    """Logarithm of the importance ratio pi(a|s) / mu(a|s) of densities.
 
     Args:
-        target_mean: pi's, [B, A].
-        target_std: pi's, [B, A] or [A].
-        behaviour_mean: mu's, [B, A].
-        behaviour_std: mu's, [B, A] or [A].
+        target_mean: mean of pi, [B, A].
+        target_std: std of pi, [B, A] or [A].
+        behaviour_mean: mean of mu, [B, A].
+        behaviour_std: std of mu, [B, A] or [A].
         action: [B, A].
 
     Returns:
@@ -111,7 +110,7 @@ def kl(mean_p: tf.Tensor, std_p: tf.Tensor, mean_q: tf.Tensor, std_q: tf.Tensor)
         KL(p || q) = sum_i [log(sigma_q / sigma_p) + (sigma_p^2 + (m_p - m_q)^2) / (2 sigma_q^2) - 1/2]
 
     Args:
-        mean_p: [B, A]. ReF-ER's penalty has the behaviour mu as p, and pi as q.
+        mean_p: [B, A]. In ReF-ER's penalty p is the behaviour mu, and q is pi.
         std_p: [B, A] or [A].
         mean_q: [B, A].
         std_q: [B, A] or [A].
@@ -129,19 +128,23 @@ def kl(mean_p: tf.Tensor, std_p: tf.Tensor, mean_q: tf.Tensor, std_q: tf.Tensor)
 
 
 def entropy(std: tf.Tensor) -> tf.Tensor:
-    """Entropy sum_i [log sigma_i + 1/2 log 2 pi + 1/2] in nats, [B] of standard deviations [B, A], a scalar of [A]."""
+    """Entropy sum_i [log sigma_i + 1/2 log 2 pi + 1/2] in nats: [B] for stds [B, A], a scalar for [A].
+
+    Raises:
+        ValueError: `std` is a scalar.
+    """
     std = tf.convert_to_tensor(std)
     shapes.assert_rank_at_least("gaussian.entropy", 1, std=std)
     return tf.reduce_sum(tf.math.log(std) + HALF_LOG_2_PI + 0.5, axis=-1)
 
 
 def sample_truncated(rng: np.random.Generator, mean: np.ndarray, std: np.ndarray) -> np.ndarray:
-    """One sample per component from the normal truncated at `TRUNCATION` standard deviations on both sides of the mean.
+    """Samples every component from the normal truncated at `TRUNCATION` stds on both sides of the mean.
 
-    NumPy, for acting: a sample beyond the bounds, one of 370, is replaced by another, which gives the truncated normal.
+    NumPy, for acting: samples beyond the bounds, one in 370, are replaced by new ones until none is left.
 
     Args:
-        rng: advanced by the samples.
+        rng: source of the samples, advanced by them.
         mean: float [..., A].
         std: float [..., A] or [A].
 
@@ -160,7 +163,7 @@ def _log_density(mean: tf.Tensor, std: tf.Tensor, action: tf.Tensor) -> tf.Tenso
 
 
 def _checked(function: str, **tensors: tf.Tensor) -> list[tf.Tensor]:
-    """The arguments as tensors, once means and actions have equal shapes [B, A] and standard deviations that or [A]."""
+    """Returns the arguments as tensors, after a check that means and actions are [B, A] and stds [B, A] or [A]."""
     found = {name: tf.convert_to_tensor(x) for name, x in tensors.items()}
     stds = {name: x for name, x in found.items() if "std" in name}
     means = {name: x for name, x in found.items() if name not in stds}

@@ -2,11 +2,11 @@
 
     u ~ N(m, s),    a = tanh(u),    log pi(a) = log N(u; m, s) - sum_i log(1 - a_i^2)
 
-Means and standard deviations are [..., A], two dimensions or more; float32 and float64 are kept as they are. The tanh
-is the same one-to-one map for every policy, so divergences between two policies are those of `gaussian`: it has `kl`.
+Means and stds are [..., A], with two dimensions or more; results keep their dtype, float32 or float64. The tanh is the
+same one-to-one map for every policy, so the divergence between two policies is `gaussian.kl`.
 
-A component that is nearer to 1 or -1 than 2^-24 counts as that far away: the largest float32 below 1, where u is 8.7.
-Everything is finite there, gradients too.
+A component nearer to 1 or -1 than 2^-24 is treated as if it were that far away, at the largest float32 below 1, where
+u is 8.7. Everything is finite there, gradients too.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ import tensorflow as tf
 from repro.distributions import gaussian
 
 LARGEST = 1.0 - 2.0**-24
-"""Bound on |a|, the largest float32 below 1."""
+"""Bound on |a|: the largest float32 below 1."""
 
 
 def mean_from_raw(raw: tf.Tensor) -> tf.Tensor:
-    """Means before the squashing, tanh(raw), of raw network outputs [..., A] (STAC, Section 9.3). Differentiable."""
+    """Means before squashing, tanh(raw), from raw network outputs [..., A] (STAC, Section 9.3). Differentiable."""
     return tf.tanh(raw)
 
 
 def std_from_raw(raw: tf.Tensor, log_std_min: float, log_std_max: float) -> tf.Tensor:
-    """Standard deviations before the squashing, of raw network outputs (STAC, Section 9.3).
+    """Stds before squashing, from raw network outputs (STAC, Section 9.3).
 
         sigma(y) = exp(log_std_min + 0.5 (log_std_max - log_std_min) (tanh(y) + 1))
 
     Args:
         raw: y, unbounded, [..., A].
-        log_std_min, log_std_max: sigma_min and sigma_max of the paper, bounds on the logarithm.
+        log_std_min, log_std_max: sigma_min and sigma_max of the paper, bounds on the logarithm of the std.
 
     Returns:
-        In [exp(log_std_min), exp(log_std_max)], of the shape of `raw`. Differentiable.
+        Stds in [exp(log_std_min), exp(log_std_max)], in the shape of `raw`. Differentiable.
     """
     return tf.exp(log_std_min + 0.5 * (log_std_max - log_std_min) * (tf.tanh(raw) + 1.0))
 
@@ -75,10 +75,10 @@ def log_ratio(
 
 
 def kl_to_standard_normal(mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
-    """Divergence KL(N(m, s) || N(0, 1)) in nats before the squashing, [...] of [..., A].
+    """Divergence KL(N(m, s) || N(0, 1)) before squashing in nats, [...] for mean and std [..., A].
 
     Raises:
-        ValueError: different shapes.
+        ValueError: the shapes differ.
     """
     mean, std = tf.convert_to_tensor(mean), tf.convert_to_tensor(std)
     return gaussian.kl(mean, std, tf.zeros_like(mean), tf.ones_like(std))
@@ -87,27 +87,27 @@ def kl_to_standard_normal(mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
 def sample(mean: tf.Tensor, std: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
     """Independent samples, one per distribution: tanh(m + s noise).
 
-    The same seed gives the same samples, eagerly and in a graph; compiled by XLA it gives others, again the same each
-    time. No gradient is meant to pass.
+    The same seed gives the same samples, eagerly and in a graph. Compiled by XLA it gives different samples, also the
+    same each time. The samples are meant to be used as constants; the gradient is not stopped here.
 
     Args:
         mean: [..., A].
         std: [..., A], above 0.
-        seed: integers [2]; use a seed once.
+        seed: integers [2]; use each seed only once.
 
     Returns:
-        In [-1, 1], of the shape and dtype of `mean`.
+        Actions in [-1, 1], in the shape and dtype of `mean`.
     """
     noise = tf.random.stateless_normal(tf.shape(mean), seed, dtype=mean.dtype, alg="philox")
     return tf.tanh(mean + std * noise)
 
 
 def unsquash(action: tf.Tensor) -> tf.Tensor:
-    """u = artanh(a), finite, of actions [..., A] in [-1, 1]."""
+    """Inverts the squashing: u = artanh(a), finite, for actions [..., A] in [-1, 1]."""
     action = _inside(action)
     return 0.5 * (tf.math.log1p(action) - tf.math.log1p(-action))
 
 
 def _inside(action: tf.Tensor) -> tf.Tensor:
-    """Actions at most `LARGEST` from 0."""
+    """Clips actions to [-`LARGEST`, `LARGEST`]."""
     return tf.clip_by_value(action, -LARGEST, LARGEST)

@@ -1,1 +1,1 @@
-"""Batched environments that all follow one step contract, with their TF-Agents specs."""
+"""Batched environments with a common step contract and TF-Agents specs."""

@@ -1,4 +1,4 @@
-"""Batches of Atari games: ALE's vector environment under the papers' rules, with exact save and restore."""
+"""Batches of Atari games: ALE's vector environment with the papers' protocols and exact save and restore."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from repro.environments.batched import check_batch, check_reset, read_config
 Observation = np.ndarray | dict[str, np.ndarray]
 
 MAX_SIZE = 10_000
-"""Most pixels, frames of a stack and frames that an action or no-op is held for: far more than of any use."""
+"""Largest value of the config's sizes and numbers of frames, far above any useful one."""
 CONSOLE_FPS = 60
-"""Emulator frames in a second of play."""
+"""Number of emulator frames in a second of play."""
 
-# Games whose program does not clear all of the console's memory when it starts, so that a game can depend on
-# the one before. Found by starting each ROM of ale-py 0.12.1 from overwritten memory and comparing the state of
-# the whole emulator.
+# Games whose program does not clear all of the console's memory when it starts, so that a game can depend on the
+# previous one. They were found by starting each ROM of ale-py 0.12.1 from overwritten memory and comparing the
+# complete state of the emulator.
 _KEEPS_MEMORY = frozenset(
     {
         "crossbow",
@@ -51,41 +51,46 @@ _KEEPS_MEMORY = frozenset(
     }
 )
 
-# Seeding loads the ROM again, which takes 80 ms, as long as 200 steps, while a saved game that goes back to an old seed
-# takes long to replay. These two bounds keep both small: seeding takes 0.2 % of the emulators' time in games of 1250
-# steps, 0.8 % in games of 190.
+# Seeding reloads the ROM, which takes 80 ms, as long as 200 steps; but restoring a game replays everything since its
+# emulator's seed, which takes long if the seed is old. These two bounds keep both times small: seeding takes 0.2 % of
+# the emulators' time in games of 1250 steps and 0.8 % in games of 190.
 _RESETS_PER_SEED = 128
 _STEPS_PER_SEED = 16384
 
-# ALE's own frame limit stays out of the way: it would end a game before the last frame is rendered.
+# ALE's frame limit is not used, since it would end a game before the last frame is rendered.
 _NO_LIMIT = 2**31 - 2
 
 NUM_CONSOLE_ACTIONS = 18
-"""Positions of joystick and button."""
+"""Number of combinations of joystick position and button."""
 
 
 @dataclasses.dataclass(frozen=True)
 class AtariConfig:
-    """The Atari protocol, one field an item.
+    """The Atari protocol.
 
     Attributes:
         task: the game in any usual spelling (`pong`, `ALE/Pong-v5`).
-        frame_skip: emulator frames for which an action is held; at least 1.
-        max_pool: 2 takes the pixel-wise maximum of the last two of these frames, 1 only the last.
-        grey: luminance (one channel a frame) instead of RGB (three).
+        frame_skip: number of emulator frames for which an action is held; at least 1.
+        max_pool: 2 observes the pixel-wise maximum of the last two of these frames, 1 only the last frame.
+        grey: whether frames are luminance (one channel) instead of RGB (three).
         height: height of the observation in pixels.
         width: width of the observation in pixels.
-        stack: number of last frames in an observation; black ones stand before a game's first.
-        noop_max: a game begins with 1 to noop_max no-op emulator frames, sampled uniformly; 0 for none.
-        life_loss_ends: a lost life is reported as terminated, though the game goes on.
-        reward_clip: rewards are clipped to [-reward_clip, reward_clip]; 0 leaves them as they are.
-        fire_on_reset: FIRE is held for one emulator frame where a game begins, if it is among the actions.
-        sticky_probability: probability, each emulator frame, that the previous action is held on, in [0, 1).
-        full_action_set: all 18 actions of the console instead of those that the game uses. Skiing, which ALE gives no
-            button, plays those with it as without.
-        max_frames: a game ends with the step in which it reaches this many emulator frames, no-ops aside.
-        time_limit_is_terminal: that end is reported as terminated, not as truncated.
-        last_action_and_reward: observations are dicts with the last action and its reward besides the frame.
+        stack: number of the latest frames in an observation; frames before a game's first are black.
+        noop_max: largest number of no-op emulator frames at the start of a game, sampled uniformly from 1 to noop_max;
+            0 for none.
+        life_loss_ends: whether a lost life is reported as terminated, although the game continues.
+        reward_clip: bound of rewards, which are clipped to [-reward_clip, reward_clip]; 0 for no clipping.
+        fire_on_reset: whether FIRE is held for one emulator frame at the start of a game, if the game uses it.
+        sticky_probability: probability in [0, 1) that an emulator frame repeats the previous action.
+        full_action_set: whether actions are all 18 of the console instead of those that the game uses. In Skiing, for
+            which ALE has no button, actions with the button equal those without it.
+        max_frames: number of emulator frames, without no-ops, after which a game ends with the current step.
+        time_limit_is_terminal: whether this end is reported as terminated instead of truncated.
+        last_action_and_reward: whether observations are dicts of the frame, the last action and its reward.
+
+    Raises:
+        ValueError: a field is out of its range.
+        UnknownTaskError: no game has the task's name.
     """
 
     task: str
@@ -133,10 +138,10 @@ def make_atari(env_config: Mapping[str, Any], num_envs: int, seed: int, num_thre
     """Returns a batched Atari environment.
 
     Args:
-        env_config: every field of `AtariConfig`; an entry `name` is allowed and not read.
-        num_envs: number of games played side by side, at least 1.
-        seed: the run's seed, at least 0. Environments of one run need seeds of their own.
-        num_threads: threads that step the games; 0 takes one a usable core, at most one a game.
+        env_config: every field of `AtariConfig`; an entry `name` is ignored.
+        num_envs: number of games played in parallel, at least 1.
+        seed: seed of the batch, at least 0; each batch of a run needs another one.
+        num_threads: number of threads that step the games; 0 for one per usable core, but at most one per game.
 
     Raises:
         ValueError: a field is missing, unknown or out of its range.
@@ -146,23 +151,32 @@ def make_atari(env_config: Mapping[str, Any], num_envs: int, seed: int, num_thre
 
 
 class AtariEnvironment(gymnasium.vector.VectorEnv):
-    """A batch of Atari games that are stepped by ALE's own threads, without Python's lock.
+    """A batch of Atari games, stepped by ALE's own threads without Python's lock.
 
-    A game that ended is followed by the next one in NEXT_STEP fashion: the step after the end takes no action
-    and returns the first observation of the new game with reward 0. A lost life never resets the game.
+    Games follow each other as in Gymnasium's NEXT_STEP mode: the step after the end of a game ignores its action and
+    returns the first observation of the next game with reward 0. A lost life never resets a game.
 
-    The emulators cannot be copied, so a state is what led to it: the seed with which each emulator was loaded,
-    the number of resets since, and the actions since the current game began. A reset gives the same game
-    whatever was played before it, as the programs clear the memory when they start. Under sticky actions, where
-    the emulator uses random numbers in every frame, and for the games that do not clear the memory, all actions
-    since the seed are kept. Either way an emulator is seeded again from time to time.
+    Emulators cannot be copied, so a saved state is the history that led to it: the seed with which each emulator was
+    loaded, the number of resets since then, and the actions since the current game began. Earlier games need not be
+    replayed, because the programs clear the memory when they start. With sticky actions, where the emulator uses random
+    numbers in every frame, and for games that do not clear the memory, all actions since the seed are kept. In both
+    cases an emulator is seeded again from time to time, which bounds the history.
 
-    One instance belongs to one thread at a time; several instances may be stepped by as many threads.
+    An instance may be used by one thread at a time; different threads may step different instances.
+
+    Args:
+        config: the protocol.
+        num_envs: number of games played in parallel, at least 1.
+        seed: seed of the batch, at least 0.
+        num_threads: number of threads that step the games; 0 for one per usable core, but at most one per game.
 
     Attributes:
         config: the protocol.
         num_actions: number of actions.
         num_threads: number of threads that step the games.
+
+    Raises:
+        ValueError: `num_envs`, `seed` or `num_threads` is out of its range.
     """
 
     def __init__(self, config: AtariConfig, num_envs: int, seed: int, num_threads: int = 0) -> None:
@@ -173,8 +187,8 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         self.num_envs = num_envs
         self.num_threads = num_threads or min(num_envs, len(os.sched_getaffinity(0)))
         fires = config.fire_on_reset and (config.full_action_set or _uses_fire(config.task))
-        # ALE samples n in [0, noop_max) for n no-ops, or n - 1 with FIRE. One value more, or two, and a refusal
-        # of games without a no-op leave 1 to noop_max, all equally likely.
+        # ALE samples n in [0, noop_max) for n no-ops, or n - 1 with FIRE. Raising noop_max by 1, or by 2 with FIRE, and
+        # resetting games without a no-op again makes 1 to noop_max no-ops equally likely.
         self._min_first_frame = int(fires) + min(config.noop_max, 1)
         self._ale = AtariVectorEnv(
             config.task,
@@ -200,7 +214,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         actions = range(NUM_CONSOLE_ACTIONS) if config.full_action_set else legal
         self.num_actions = len(actions)
         self._place_in_ale = np.array([legal.index(_without_fire(a, legal)) for a in actions], np.int32)
-        self._paddle_strengths: Any = [1.0] * num_envs  # read with continuous actions alone
+        self._paddle_strengths: Any = [1.0] * num_envs  # used with continuous actions only
         channels = config.stack * (1 if config.grey else 3)
         frame: gymnasium.spaces.Box = gymnasium.spaces.Box(0, 255, (config.height, config.width, channels), np.uint8)
         if config.grey and config.stack == specs.STACK:
@@ -222,7 +236,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         self.action_spec = specs.tensor_spec_of(self.single_action_space, "action")
         self.time_step_spec = ts.time_step_spec(self.observation_spec)
 
-        # What leads to the present state of each emulator.
+        # The history that leads to the current state of each emulator.
         self._seed = seed
         self._whole_history = config.sticky_probability > 0 or config.task in _KEEPS_MEMORY
         self._seeds_sampled = np.zeros(num_envs, np.int64)
@@ -230,7 +244,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         self._resets = np.zeros(num_envs, np.int64)
         self._actions = np.zeros((num_envs, 1024), np.uint8)
         self._num_actions_kept = np.zeros(num_envs, np.int64)
-        # Where each game stands.
+        # The state of each game.
         self._is_reset = False
         self._rows = np.arange(num_envs)
         self._over = np.zeros(num_envs, bool)
@@ -244,22 +258,22 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         self._stacked: np.ndarray = np.zeros(0, np.uint8)
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Ends the emulators and their threads; those that live when Python ends are called leaked on the screen."""
-        vars(self).pop("_ale", None)  # there is none where an argument was wrong
+        """Ends the emulators and their threads; ALE prints that those alive at the end of Python are leaked."""
+        vars(self).pop("_ale", None)  # it does not exist if an argument was wrong
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begins a new game in every environment, each with a seed of its own.
+        """Begins a new game in every environment, each with another seed.
 
         Args:
-            seed: replaces the run's seed and begins its sequence of games again; None goes on in the sequence.
-            options: none are known.
+            seed: new seed of the batch, which restarts the sequence of games; None continues the sequence.
+            options: no options are supported.
 
         Returns:
-            observation: uint8 [N, H, W, C], contiguous; along C the frames (times 3 colours), the newest last.
-              With `last_action_and_reward` a dict of it as `frame`, of `last_action` int32 [N] and of
-              `last_reward` float32 [N], clipped, both 0 where a game begins.
+            observation: uint8 [N, H, W, C], contiguous, with the frames (times 3 colours) along C, the newest last.
+              With `last_action_and_reward`, a dict of this array as `frame`, `last_action` int32 [N] and
+              `last_reward` float32 [N], clipped; both are 0 where a game begins.
             info: empty.
 
         Raises:
@@ -278,21 +292,21 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         """Plays one step of every game.
 
         Args:
-            actions: int32 [N] in [0, num_actions). Not read where the last step ended a game.
+            actions: int32 [N] in [0, num_actions); ignored where the previous step ended a game.
 
         Returns:
-            observation: as `reset` returns it, in memory of its own. A step that ends a game returns its last.
-            reward: float32 [N], clipped. 0 where a game begins.
-            terminated: bool [N]. The game is over, or a life was lost and `life_loss_ends` is set, or the frame
+            observation: as `reset` returns it, in new memory. The step that ends a game returns its last observation.
+            reward: float32 [N], clipped; 0 where a game begins.
+            terminated: bool [N], whether the game is over, or a life was lost and `life_loss_ends` is set, or the frame
               limit was reached and `time_limit_is_terminal` is set.
-            truncated: bool [N]. The frame limit was reached, and the step is not terminated.
-            info: `game_over` bool [N], this step ended the game, by its rules or by the frame limit;
-              `episode_return` float32 [N], the game's sum of unclipped rewards so far;
-              `episode_frames` int32 [N], its emulator frames so far, no-ops not counted.
+            truncated: bool [N], whether the frame limit was reached and the step is not terminated.
+            info: `game_over` bool [N], whether this step ended the game, by its rules or by the frame limit;
+              `episode_return` float32 [N], the sum of the game's unclipped rewards so far;
+              `episode_frames` int32 [N], the number of its emulator frames so far, without no-ops.
 
         Raises:
             ValueError: the actions have a wrong shape or range.
-            RuntimeError: called before `reset` or `set_state`.
+            RuntimeError: `step` was called before `reset` or `set_state`.
         """
         if not self._is_reset:
             raise RuntimeError("Atari: step was called before reset.")
@@ -310,10 +324,10 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         return self._observation(), reward, terminated, truncated, info
 
     def get_state(self) -> dict[str, Any]:
-        """Returns what `set_state` needs to go on exactly here: numpy arrays and plain numbers and strings.
+        """Returns what `set_state` needs to continue exactly from here: NumPy arrays, numbers and strings.
 
-        Its size is about the number of environments times the steps of the longest current game, in bytes;
-        under sticky actions times the steps since the oldest seed.
+        Its size in bytes is about the number of environments times the steps of the longest current game, or, with
+        sticky actions, times the steps since the oldest seed.
         """
         kept = np.arange(int(self._num_actions_kept.max())) < self._num_actions_kept[:, None]
         return {
@@ -328,20 +342,20 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         }
 
     def set_state(self, state: Mapping[str, Any]) -> Observation:
-        """Brings every game to where `get_state` was called, by playing the kept actions again.
+        """Restores every game to where `get_state` was called, by replaying the saved actions.
 
-        All that follows is equal, to the bit, to what followed there. It takes about as long as the longest of
-        the current games took to play, and up to half a second more for each environment.
+        Everything that follows is bit-identical to what followed there. It takes about as long as the longest of the
+        current games took to play, plus up to half a second for each environment.
 
         Args:
-            state: from `get_state` of an environment with the same config and number of environments.
+            state: state from `get_state` of an environment with the same config and number of environments.
 
         Returns:
             The current observation, as `step` or `reset` returned it.
 
         Raises:
             ValueError: the state is of another game or of another number of environments.
-            RuntimeError: the replayed games differ from the saved ones, as under another version of ale-py.
+            RuntimeError: the replayed games differ from the saved ones, for example with another version of ale-py.
         """
         if str(state["task"]) != self.config.task:
             raise ValueError(f"Atari: the state is of {state['task']}, the environment of {self.config.task}.")
@@ -352,7 +366,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         actions = np.asarray(state["actions"], np.int32)
         if not self._is_reset:
             self.reset()
-        # All emulators step together: each is seeded as many steps before the end as it has actions kept.
+        # All emulators step together: each is seeded as many steps before the end as it has saved actions.
         longest = int(kept.max())
         starts = longest - kept
         for step in range(longest + 1):
@@ -373,15 +387,15 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         return self._observation()
 
     def render_first(self) -> np.ndarray:
-        """Returns the newest frame that the agent sees of the first game, uint8 [height, width, 3], red first."""
+        """Returns the newest frame of the first game as the agent observes it, RGB, uint8 [height, width, 3]."""
         channels = 1 if self.config.grey else 3
         newest = _channels_last(self._stacked[:1])[0, ..., -channels:]
         return np.repeat(newest, 3 // channels, axis=-1)
 
     def step_emulators(self, actions: np.ndarray) -> tuple[Any, ...]:
-        """Steps ALE's games alone, as a benchmark of emulation does: rules and observations know nothing of it.
+        """Steps the emulators only, as a benchmark of emulation does; the state of this environment does not follow.
 
-        It is `AtariVectorEnv.step` with lists: ALE reads arrays number by number, which takes four times as long.
+        This is `AtariVectorEnv.step` with lists: ALE reads arrays number by number, which takes four times as long.
 
         Args:
             actions: int32 [N] in [0, num_actions).
@@ -390,11 +404,11 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         return self._ale.ale.recv()
 
     def _advance(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Steps emulators and what is known of the games; returns clipped reward, terminated, truncated."""
+        """Steps the emulators and the state of the games; returns clipped reward, terminated and truncated."""
         beginning, out_of_time = self._over, self._out_of_time
         self._record_actions(actions)
         self._stacked, reward, over, _, info = self.step_emulators(actions)
-        life_lost = (info["lives"] < self._lives) & ~over  # the last one too, where the game runs on at 0 lives
+        life_lost = (info["lives"] < self._lives) & ~over  # also the last life, if the game continues at 0
         self._lives = info["lives"]
         self._frames = info["episode_frame_number"] - self._first_frame
         self._out_of_time = (self._frames >= self.config.max_frames) & ~over
@@ -413,7 +427,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         return self._last_reward.copy(), terminated, self._out_of_time & ~terminated
 
     def _next_games(self, beginning: np.ndarray, out_of_time: np.ndarray, info: dict[str, np.ndarray]) -> None:
-        """Begins the games after those that ended; ALE has reset the emulators itself unless time ran out."""
+        """Begins the games after those that ended; ALE has reset their emulators unless the time limit ended them."""
         if self._whole_history:
             seeding = beginning & (self._num_actions_kept >= _STEPS_PER_SEED)
         else:
@@ -427,7 +441,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         self._begin_games(beginning, info)
 
     def _begin_games(self, beginning: np.ndarray, info: dict[str, np.ndarray]) -> None:
-        """Sets what is known of games whose emulators were just reset, once each has begun with a no-op."""
+        """Sets the state of games whose emulators were just reset; resets those that began without a no-op again."""
         while (refused := beginning & (info["episode_frame_number"] < self._min_first_frame)).any():
             if not self._whole_history:
                 self._resets[refused] += 1
@@ -446,7 +460,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
             array[beginning] = 0
 
     def _reseed(self, seeding: np.ndarray) -> dict[str, np.ndarray]:
-        """Seeds some emulators with the next of their environments' seeds and resets them."""
+        """Seeds some emulators with the next seeds of their environments and resets them."""
         for row in np.flatnonzero(seeding):
             sequence = np.random.SeedSequence((self._seed, int(row), int(self._seeds_sampled[row])))
             self._seeds[row] = sequence.generate_state(1)[0] >> 1
@@ -454,7 +468,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         return self._load(seeding, np.zeros(self.num_envs, np.int64))
 
     def _load(self, loading: np.ndarray, resets: np.ndarray) -> dict[str, np.ndarray]:
-        """Loads some emulators with their seeds and then resets them the given numbers of times."""
+        """Loads some emulators with their seeds and then resets each the given number of times."""
         info = self._reset_emulators(loading, self._seeds[loading])
         self._num_actions_kept[loading] = 0
         self._resets[loading] = resets[loading]
@@ -488,7 +502,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         }
 
     def _checksum(self) -> int:
-        """A checksum over everything that a caller can see of the present state."""
+        """Returns a checksum over all parts of the current state that a caller can see."""
         seen = (self._stacked, self._lives, self._frames, self._returns, self._over, self._last_reward)
         checksum = 0
         for array in seen:
@@ -497,7 +511,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
 
 
 def _channels_last(stacked: np.ndarray) -> np.ndarray:
-    """Returns uint8 [N, H, W, C] of [N, S, H, W] (C = S) or [N, S, H, W, 3] (C = 3 S)."""
+    """Returns uint8 [N, H, W, C], given frames [N, S, H, W] (C = S) or [N, S, H, W, 3] (C = 3 S)."""
     n, s, h, w, *_ = stacked.shape
     if stacked.ndim == 5:
         return np.moveaxis(stacked, 1, 3).reshape(n, h, w, -1)
@@ -508,7 +522,7 @@ def _channels_last(stacked: np.ndarray) -> np.ndarray:
 
 
 def _without_fire(action: int, legal: Sequence[int]) -> int:
-    """A console's action, or the same with the button released where the game knows no button, as Skiing."""
+    """Returns a console's action, with the button released where the game has none (Skiing)."""
     if action in legal:
         return action
     fire, up_fire, up = ale_py.Action.FIRE.value, ale_py.Action.UPFIRE.value, ale_py.Action.UP.value
@@ -516,7 +530,7 @@ def _without_fire(action: int, legal: Sequence[int]) -> int:
 
 
 def _uses_fire(game: str) -> bool:
-    """Whether FIRE is among the actions that the game uses."""
+    """Returns whether FIRE is among the actions that the game uses."""
     emulator = ale_py.ALEInterface()
     rom = roms.get_rom_path(game)
     assert rom is not None, game

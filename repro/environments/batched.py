@@ -1,4 +1,4 @@
-"""The contract between environments and the runtime, and the checks that all of them make."""
+"""The contract between environments and the runtime, and the checks that all environments share."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ if TYPE_CHECKING:
 
 
 class RenderError(ValueError):
-    """A task cannot be shown; the message says why in one sentence."""
+    """A task cannot be rendered; the message gives the reason in one sentence."""
 
 
 class BatchedEnvironment(Protocol):
-    """A batched gymnasium `VectorEnv` of `num_envs` games with its TF-Agents specs.
+    """A batched Gymnasium `VectorEnv` of `num_envs` games with its TF-Agents specs.
 
-    A game that is over stays at its last observation for one step: the next step ignores that game's action and
-    returns the first observation of a new one, with reward 0. An episode may end for learning (a lost life)
-    without a reset.
+    The step that ends a game returns its last observation. The next step ignores that game's action and returns the
+    first observation of a new game with reward 0. An episode may end for learning (a lost life) without a reset.
 
     Attributes:
-        metadata: among others `render_fps`, agent steps in a second of play.
+        num_envs: N, the number of games.
+        num_actions: number of discrete actions, or of components of a continuous action.
+        metadata: Gymnasium's metadata, with `render_fps`, the number of agent steps in a second of play.
     """
 
     num_envs: int
@@ -35,48 +36,48 @@ class BatchedEnvironment(Protocol):
 
     @property
     def time_step_spec(self) -> ts.TimeStep:
-        """Spec of one environment, without the batch."""
+        """Time-step spec of one environment, without the batch dimension."""
 
     @property
     def action_spec(self) -> BoundedTensorSpec:
-        """Spec of one environment, without the batch."""
+        """Action spec of one environment, without the batch dimension."""
 
     def reset(self, *, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
-        """Starts a game everywhere; returns observations [N, ...] and an info.
+        """Starts a new game in every environment; returns observations [N, ...] and an info.
 
         Args:
-            seed: replaces the one that the environment was made with; None goes on with what it has.
+            seed: seed that replaces the environment's; None continues with the current one.
         """
 
     def step(self, actions: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Steps every game.
 
         Args:
-            actions: int32 [N]; of continuous actions float32 [N, A].
+            actions: discrete actions, int32 [N], or continuous ones, float32 [N, A].
 
         Returns:
-            observation: [N, ...]; the memory may be used again by the next step.
-            reward: for learning, float32 [N].
-            terminated: bool [N], the episode ended for learning; the value of what follows is 0.
-            truncated: bool [N], cut by a time limit; the value of the observation counts.
-            info: `game_over` bool [N], and where it is true `episode_return` float32 [N], the whole game's
-                unclipped return, and `episode_frames` int32 [N]. Where a batch has several tasks, `task`
-                int32 [N], the number of each environment's task. Where observations are to have another reward
-                than learning, `last_reward` float32 [N]. Where a saved state has no open games, `lost` bool [N]:
-                the step cut a game that could not go on, and whose return does not count.
+            observation: [N, ...]; the next step may reuse its memory.
+            reward: reward for learning, float32 [N].
+            terminated: bool [N], whether the episode ended for learning; the value of what follows is then 0.
+            truncated: bool [N], whether a time limit cut the episode; the value of the observation then counts.
+            info: `game_over` bool [N] and, where it is true, `episode_return` float32 [N], the unclipped return of the
+                whole game, and `episode_frames` int32 [N]. In a batch of several tasks also `task` int32 [N], the
+                number of each environment's task. Where observations contain another reward than the one for learning,
+                `last_reward` float32 [N]. Where saved states do not include open games, `lost` bool [N], whether the
+                step cut a game that could not be continued and whose return does not count.
         """
 
     def get_state(self) -> dict[str, Any]:
-        """Nested dictionaries of arrays, numbers and strings from which `set_state` continues bit for bit."""
+        """Returns nested dictionaries of arrays, numbers and strings, from which `set_state` continues bit for bit."""
 
     def set_state(self, state: dict[str, Any]) -> Any:
-        """Restores; returns the current observations."""
+        """Restores a state from `get_state`; returns the current observations."""
 
     def render_first(self) -> np.ndarray:
-        """Returns a picture of the first game as it is now, uint8 [H, W, 3], red first.
+        """Returns an RGB picture of the current state of the first game, uint8 [H, W, 3].
 
         Raises:
-            RenderError: it cannot be shown.
+            RenderError: the game cannot be rendered.
         """
 
     def close(self, **kwargs: Any) -> None:
@@ -85,13 +86,13 @@ class BatchedEnvironment(Protocol):
 
 @runtime_checkable
 class CountsEpisodes(Protocol):
-    """An environment whose episodes are numbered, so that a run which begins new ones after a stop repeats none."""
+    """An environment with numbered episodes, so that a resumed run that begins new ones repeats none."""
 
     def get_counters(self) -> dict[str, np.ndarray]:
-        """Returns what `set_counters` needs; may be called while another thread steps the environment."""
+        """Returns the counters of episodes; may be called while another thread steps the environment."""
 
     def set_counters(self, counters: Mapping[str, np.ndarray]) -> None:
-        """Goes on behind the episodes that `get_counters` counted; to be called before `reset`."""
+        """Continues after the episodes that `get_counters` counted; call it before `reset`."""
 
 
 class VectorEnvironment(BatchedEnvironment, Protocol):
@@ -102,26 +103,26 @@ class VectorEnvironment(BatchedEnvironment, Protocol):
 
     @property
     def state_size(self) -> int:
-        """S. Raises ValueError where observations are images."""
+        """S, the number of entries of an observation. Raises ValueError where observations are images."""
 
     @property
     def max_steps(self) -> int:
-        """Steps after which an episode is cut. Raises ValueError where episodes have no limit."""
+        """Number of steps after which an episode is cut. Raises ValueError where episodes have no limit."""
 
 
 _Config = TypeVar("_Config")
 
 
 def read_config(kind: str, config: type[_Config], env_config: Mapping[str, Any]) -> _Config:
-    """Returns a dataclass with the values of `config.env`, of which `name` and `tasks` are not read.
+    """Returns a dataclass with the values of `config.env`, whose entries `name` and `tasks` are ignored.
 
     Args:
-        kind: of environment, for the message.
+        kind: kind of environment, for the message.
         config: the dataclass.
-        env_config: every field of it that has no default, and any of the others.
+        env_config: values of all fields without a default, and of any others.
 
     Raises:
-        ValueError: a field is missing or unknown, or the dataclass refuses a value.
+        ValueError: a field is missing or unknown, or the dataclass rejects a value.
     """
     given = set(env_config) - {"name", "tasks"}
     fields = dataclasses.fields(config)  # type: ignore[arg-type]
@@ -139,15 +140,15 @@ def read_config(kind: str, config: type[_Config], env_config: Mapping[str, Any])
 
 
 def check_batch(kind: str, num_envs: int, seed: int) -> None:
-    """Refuses what no batch can be made with.
+    """Checks the size and the seed of a batch.
 
     Args:
-        kind: of environment, for the message.
+        kind: kind of environment, for the message.
         num_envs: number of environments, at least 1.
-        seed: the run's, at least 0.
+        seed: seed of the batch, at least 0.
 
     Raises:
-        ValueError: one of them is out of its range.
+        ValueError: `num_envs` or `seed` is out of its range.
     """
     if num_envs < 1:
         raise ValueError(f"{kind}: num_envs must be at least 1, got {num_envs}.")
@@ -155,12 +156,12 @@ def check_batch(kind: str, num_envs: int, seed: int) -> None:
 
 
 def check_reset(kind: str, seed: int | None, options: dict[str, Any] | None) -> None:
-    """Refuses the arguments of a `reset` that knows no options.
+    """Checks the arguments of a `reset` without options.
 
     Args:
-        kind: of environment, for the message.
-        seed: at least 0, or None for the one it has.
-        options: none are known.
+        kind: kind of environment, for the message.
+        seed: new seed, at least 0, or None for the current one.
+        options: options of `reset`, which must be empty or None.
 
     Raises:
         ValueError: an option was given or the seed is negative.
@@ -172,7 +173,7 @@ def check_reset(kind: str, seed: int | None, options: dict[str, Any] | None) -> 
 
 
 def one_line(error: BaseException) -> str:
-    """Returns an error's message for the end of a sentence, without its line breaks and full stop."""
+    """Returns an error's message without line breaks and final full stop, to be put into a sentence."""
     return " ".join(str(error).split()).rstrip(".") or type(error).__name__
 
 

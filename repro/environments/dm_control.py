@@ -1,6 +1,6 @@
 """Batches of tasks of DeepMind's control suite; `rwrl.py` adds the challenges of the Real-World RL suite.
 
-What the STAC paper leaves open is listed in docs/control_tasks.md.
+Every choice that the STAC paper leaves open is listed in docs/control_tasks.md.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DOMAINS = {
     "swimmer": ("swimmer6", "swimmer15"),
     "walker": ("stand", "walk", "run"),
 }
-"""Tasks of each domain in the suite's spelling: its benchmark, and the quadruped for the Real-World RL challenge."""
+"""Tasks of each domain in the suite's spelling: its benchmark, and the quadruped of the Real-World RL challenge."""
 
 TASKS = {f"{domain}_{task}": (domain, task) for domain, tasks in DOMAINS.items() for task in tasks}
 
@@ -43,43 +43,47 @@ BENCHMARK = tuple(task for task, (domain, _) in TASKS.items() if domain != "quad
 """The suite's benchmark of 28 tasks."""
 
 OBSERVED = ("features", "pixels")
-"""What is shown of a simulation."""
+"""Kinds of observations of a simulation."""
 
 MAX_STEPS = 1000
-"""Steps of an episode of every task, as the suite has them."""
+"""Number of steps of an episode of every task of the suite."""
 
 SHOWN_HEIGHT, SHOWN_WIDTH = 240, 320
-"""Pixels of a picture for a reader."""
+"""Size in pixels of pictures for people."""
 
 MAX_SHADOW_SIZE = 8192
-"""Pixels that every graphics library has room for."""
+"""Largest side in pixels of a shadow map that every graphics library supports."""
 
 
 def task_name(task: str) -> str:
     """Returns this suite's name of a task; letter case, underscores and blanks make no difference.
 
     Args:
-        task: `cartpole_swingup`, `CartpoleSwingup`.
+        task: name of a task, such as `cartpole_swingup` or `CartpoleSwingup`.
 
     Returns:
         Domain and task, one of `TASKS`.
 
     Raises:
-        UnknownTaskError: no task has this name; the message lists the nearest.
+        UnknownTaskError: no task has this name; the message lists the most similar names.
     """
     return match_task(task, tuple(TASKS), "task of DM Control")
 
 
 @dataclasses.dataclass(frozen=True)
 class DmControlConfig:
-    """The protocol, one field an item.
+    """The protocol of a task.
 
     Attributes:
-        task: one of `TASKS`, in any spelling that `task_name` knows.
-        observed: one of `OBSERVED`.
-        max_steps: an episode is cut at this many steps; 0 for the suite's 1000.
+        task: one of `TASKS`, in any spelling that `task_name` accepts.
+        observed: kind of observations, one of `OBSERVED`.
+        max_steps: number of steps at which an episode is cut; 0 for the suite's 1000.
         image_size: height and width of an observation of pixels.
-        shadow_size: pixels of the side of the depth image that shadows come from; 0 for the suite's 2048.
+        shadow_size: side of the shadow map in pixels; 0 for the suite's 2048.
+
+    Raises:
+        ValueError: a field is out of its range.
+        UnknownTaskError: no task has this name.
     """
 
     kind: ClassVar[str] = "DM Control"
@@ -104,16 +108,16 @@ class DmControlConfig:
 
     @property
     def label(self) -> str:
-        """What a saved state must share with the environment that takes it up: `dm_control/walker_walk/features`."""
+        """Label that a saved state shares with environments that can restore it: `dm_control/walker_walk/features`."""
         return f"dm_control/{self.task}/{self.observed}"
 
     @property
     def step_limit(self) -> int:
-        """Steps after which an episode is cut."""
+        """Number of steps after which an episode is cut."""
         return self.max_steps or MAX_STEPS
 
     def make_task(self) -> SuiteTask:
-        """One simulation."""
+        """Returns a new simulation of the task."""
         return SuiteTask(*TASKS[self.task])
 
 
@@ -121,15 +125,15 @@ def make_dm_control(env_config: Mapping[str, Any], num_envs: int, seed: int) -> 
     """Returns a batch of one task of the control suite.
 
     Args:
-        env_config: the fields of `DmControlConfig`, of which `image_size` and `shadow_size` may be left out; an entry
-            `name` is allowed and not read.
-        num_envs: number of simulations stepped one after the other, at least 1.
-        seed: the run's seed, at least 0. Environments of one run need seeds of their own.
+        env_config: fields of `DmControlConfig`; `image_size` and `shadow_size` may be left out, and an entry `name` is
+            ignored.
+        num_envs: number of simulations, stepped one after the other; at least 1.
+        seed: seed of the batch, at least 0; each batch of a run needs another one.
 
     Raises:
         ValueError: a field is missing, unknown or out of its range.
         UnknownTaskError: no task has this name.
-        RenderError: pixels are to be observed, and there is no graphics library that works without a display.
+        RenderError: observations are pixels, and no graphics library works without a display.
     """
     config = read_config(DmControlConfig.kind, DmControlConfig, env_config)
     image_size = config.image_size if config.observed == "pixels" else 0
@@ -137,7 +141,7 @@ def make_dm_control(env_config: Mapping[str, Any], num_envs: int, seed: int) -> 
 
 
 class SuiteConfig(Protocol):
-    """What `DmControlEnvironment` reads of the protocol of a suite."""
+    """Parts of a suite's protocol that `DmControlEnvironment` reads."""
 
     kind: ClassVar[str]
     """Name of this kind of environments in messages."""
@@ -148,14 +152,14 @@ class SuiteConfig(Protocol):
 
     @property
     def label(self) -> str:
-        """What a saved state must share with the environment that takes it up."""
+        """Label that a saved state shares with environments that can restore it."""
 
     @property
     def step_limit(self) -> int:
-        """Steps after which an episode is cut."""
+        """Number of steps after which an episode is cut."""
 
     def make_task(self) -> SuiteTask:
-        """One simulation."""
+        """Returns a new simulation of the task."""
 
 
 class DmControlEnvironment(SteppedEnvironment):
@@ -163,23 +167,27 @@ class DmControlEnvironment(SteppedEnvironment):
 
     Observations are features, float32 [state_size], or pixels, uint8 [H, W, 3], from the model's first camera.
 
-    Actions are the learner's, unbounded. [-1, 1] is the actuators' whole range, and what lies beyond is clipped to it:
+    Actions of the learner are unbounded. They are clipped to [-1, 1], which is mapped to the range of the actuators:
         action of the task = (low + high) / 2 + clip(action, -1, 1) (high - low) / 2
-    No task ends before its time limit, which is no end for learning. A simulation that becomes unstable is cut with a
-    reward of 0.
+    No task ends before its time limit, which truncates the episode. An episode whose simulation becomes unstable is
+    truncated with a reward of 0.
 
-    What follows a restored state is equal to the bit.
+    Everything that follows a restored state is bit-identical to what followed the saved one.
 
     Args:
         config: the protocol.
-        num_envs: number of simulations stepped one after the other, at least 1.
-        seed: the run's seed, at least 0.
+        num_envs: number of simulations, stepped one after the other; at least 1.
+        seed: seed of the batch, at least 0.
         image_size: height and width of an observation of pixels; 0 for features.
-        shadow_size: of pixels, as in `DmControlConfig`.
+        shadow_size: side of the shadow map in pixels, as in `DmControlConfig`.
 
     Attributes:
         config: the protocol.
-        max_steps: steps after which an episode is cut.
+        max_steps: number of steps after which an episode is cut.
+
+    Raises:
+        ValueError: `num_envs` or `seed` is out of its range.
+        RenderError: observations are pixels, and no graphics library works without a display.
     """
 
     def __init__(
@@ -205,12 +213,12 @@ class DmControlEnvironment(SteppedEnvironment):
 
     @property
     def _name(self) -> str:
-        """Kind and task, in messages."""
+        """Kind and task, for messages."""
         return f"{self.config.kind}: {self.config.task}"
 
     @property
     def state_size(self) -> int:
-        """Features of an observation.
+        """Number of features of an observation.
 
         Raises:
             ValueError: observations are pixels.
@@ -247,10 +255,10 @@ class DmControlEnvironment(SteppedEnvironment):
         return observation
 
     def render_first(self) -> np.ndarray:
-        """Returns a picture of the first simulation as it is now, uint8 [H, W, 3], red first.
+        """Returns an RGB picture of the current state of the first simulation, uint8 [H, W, 3].
 
         Raises:
-            RenderError: there is no graphics library that works without a display.
+            RenderError: no graphics library works without a display.
         """
         task = self._tasks[0]
         if self._pictures is None:

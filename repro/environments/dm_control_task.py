@@ -26,15 +26,16 @@ _MODEL_FIELDS = (
     "site_rgba",
     "site_size",
 )
-"""What tasks write into their model when an episode begins: places and sizes of targets, above all."""
+"""Fields of the model that tasks change when an episode begins, mainly positions and sizes of targets."""
 
 
 @functools.cache
 def import_suite() -> Any:
     """Returns the module `dm_control.suite`.
 
-    It is imported without a renderer: ours needs none of it, and loading one takes as long as all else, prints
-    complaints where there is no display, and fails where the library that MUJOCO_GL names is missing.
+    It is imported without a renderer, because `OffscreenRenderer` does not use it. Loading one takes as long as
+    everything else, prints warnings where there is no display, and fails where the library that MUJOCO_GL names is
+    missing.
     """
     before = os.environ.get("MUJOCO_GL")
     os.environ["MUJOCO_GL"] = "disable"
@@ -44,22 +45,22 @@ def import_suite() -> Any:
         del os.environ["MUJOCO_GL"]
         if before is not None:
             os.environ["MUJOCO_GL"] = before
-    mujoco.set_mju_user_warning(lambda message: None)  # the suite would log them, and raises an error instead
+    mujoco.set_mju_user_warning(lambda message: None)  # the suite would log them, although it also raises an error
     return suite
 
 
 class SuiteTask:
     """One simulation of one task, without a time limit.
 
-    Seeded with s, it plays the episodes of `suite.load(domain, task, {"random": s})`.
+    With seed s, its episodes are those of `suite.load(domain, task, {"random": s})`.
 
     Args:
-        domain, task: the suite's names, `cartpole` and `swingup`.
+        domain, task: names in the suite, such as `cartpole` and `swingup`.
 
     Attributes:
-        metadata: control steps in a second, as `render_fps`.
+        metadata: Gymnasium's metadata, with the number of control steps per second as `render_fps`.
         low, high: bounds of the actuators, float64 [A].
-        num_features: S.
+        num_features: S, the number of features of an observation.
     """
 
     def __init__(self, domain: str, task: str) -> None:
@@ -75,7 +76,7 @@ class SuiteTask:
 
     @property
     def model(self) -> mujoco.MjModel:
-        """MuJoCo's model, which is this simulation's own."""
+        """MuJoCo's model, which other simulations do not share."""
         return self._physics.model.ptr
 
     @property
@@ -87,7 +88,7 @@ class SuiteTask:
         """Begins an episode.
 
         Args:
-            seed: of the task's rng; None goes on with the one it has.
+            seed: new seed of the task's rng; None continues with the current rng.
 
         Returns:
             The first observation, float64 [S]: the suite's arrays in the suite's order, flattened.
@@ -107,9 +108,10 @@ class SuiteTask:
 
         Returns:
             observation: float64 [S].
-            reward: in [0, 1].
+            reward: reward in [0, 1].
             terminated: whether the task ended.
-            truncated: whether the simulation became unstable. The observation is then the last one and the reward 0.
+            truncated: whether the simulation became unstable; the observation is then the previous one, and the reward
+                is 0.
         """
         try:
             self._task.before_step(action, self._physics)
@@ -122,7 +124,7 @@ class SuiteTask:
         return self._features, reward, self._task.get_termination(self._physics) == 0, False
 
     def get_state(self) -> dict[str, Any]:
-        """Returns what `set_state` needs to go on exactly here: arrays and numbers."""
+        """Returns what `set_state` needs to continue exactly from here: arrays and numbers."""
         rng = self._task.random.get_state(legacy=False)
         return {
             "simulation": self._physics.get_state(_STATE),
@@ -132,14 +134,14 @@ class SuiteTask:
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Brings the simulation to where `get_state` was called on one of the same task."""
+        """Restores a state from `get_state` of a simulation of the same task."""
         sizes = [getattr(self.model, name).size for name in _MODEL_FIELDS]
         for name, values in zip(_MODEL_FIELDS, np.split(state["model"], np.cumsum(sizes)[:-1])):
             field = getattr(self.model, name)
             field[:] = values.reshape(field.shape)
         mujoco.mj_resetData(self.model, self.data)
         mujoco.mj_setState(self.model, self.data, state["simulation"], _STATE)
-        mujoco.mj_step1(self.model, self.data)  # a step of the suite begins after this half of MuJoCo's
+        mujoco.mj_step1(self.model, self.data)  # the suite's steps begin after this first half of MuJoCo's
         self._features = np.array(state["features"], np.float64)
         rng = state["rng"]
         self._task.random.set_state(

@@ -1,4 +1,4 @@
-"""Batches of DeepMind Lab levels, one process each, under IMPALA's rules (Tables C.2 and C.3)."""
+"""Batches of DeepMind Lab levels, one process each, with IMPALA's protocol (Tables C.2 and C.3)."""
 
 from __future__ import annotations
 
@@ -26,34 +26,39 @@ KIND = "DeepMind Lab"
 """Name of this kind of environments in messages."""
 
 ENGINE_FPS = 60
+"""Number of the engine's frames in a second of play."""
 MAX_FAILURES = 3
-"""Failures in a row, each with another seed, until a level counts as broken."""
+"""Number of consecutive failures, each with another seed, after which a level counts as broken."""
 
 Observation = np.ndarray | dict[str, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True)
 class DmlabConfig:
-    """The protocol, one field an item.
+    """The protocol of a level.
 
     Attributes:
-        task: a level in any spelling that `dmlab_levels.level_name` knows.
-        frame_skip: frames of the engine, 60 a second, for which an action is held; at least 1.
+        task: a level in any spelling that `dmlab_levels.level_name` accepts.
+        frame_skip: number of frames of the engine, 60 a second, for which an action is held; at least 1.
         height: height of the observation in pixels.
         width: width of the observation in pixels.
         reward_clip: one of `reward_clips.REWARD_CLIPS`.
-        instruction_length: most words of an instruction; 0 for observations without instructions.
-        instruction_vocabulary: numbers of words, see `dmlab_language.word_id`; at least 2.
+        instruction_length: largest number of words of an instruction; 0 for observations without instructions.
+        instruction_vocabulary: size of the vocabulary, see `dmlab_language.word_id`; at least 2.
         last_action_and_reward: whether `make_environment` adds them to the observations; see `WithLastStep`.
-        test: plays the level's twin for tests, and seeds that training never has.
-        level_set: 0: each batch has episodes of its own. Above: number of a sequence of episodes that all runs go
-            through, so that their maps are compiled once; the batches of a run take turns in it. An actor's process
-            that is started again goes through that of the next number (`make.config_of_start`).
-        level_cache: folder for compiled maps, shared by all levels and runs; a relative one is in the suite's own
-            folder, wherever a run was started. Empty for none.
-        stagger_steps: over which the first episodes of a run's environments are cut, so that levels that end by the
-            clock do not end together; 0: none is cut. In tests none is.
-        timeout: seconds after which a process that does not answer is ended; compiling a map takes up to a minute.
+        test: whether to play the level's test variant, with seeds that training never uses.
+        level_set: number of a sequence of episodes that all runs share, so that its maps are compiled once; the batches
+            of a run take turns in it. A restarted actor process continues with the sequence of the next number
+            (`make.config_of_start`). 0 gives each batch its own episodes.
+        level_cache: folder for compiled maps, shared by all levels and runs; a relative path starts in the suite's
+            folder, wherever a run was started. Empty for no cache.
+        stagger_steps: number of steps over which cuts of the environments' first episodes are spread, so that levels
+            with a clock do not all end together; 0 for no cuts. Tests have none.
+        timeout: seconds after which a process that does not answer is killed; compiling a map takes up to a minute.
+
+    Raises:
+        ValueError: a field is out of its range.
+        UnknownTaskError: no level has the task's name.
     """
 
     task: str
@@ -91,37 +96,37 @@ class DmlabConfig:
 
     @property
     def label(self) -> str:
-        """The engine's name of the level that is played."""
+        """Name of the level in the engine."""
         level = LEVELS[self.task]
         return level.test if self.test else level.train
 
     def mixer(self, seed: int) -> int:
-        """Returns the part of an episode's seed that all episodes of a batch share, in [0, 2^32).
+        """Returns the part of the seed that all episodes of a batch share, in [0, 2^32).
 
-        The engine's 64-bit seed is this one and below it that of the episode, so two episodes of a level are the same
-        where both are. Those of tests have the uppermost bit set.
+        The engine's 64-bit seed has this part in its upper half and the episode's seed in its lower half, so two
+        episodes of a level are the same if both parts are. Test episodes have the highest bit set.
 
         Args:
-            seed: of the batch, in [0, 2^31).
+            seed: seed of the batch, in [0, 2^31).
         """
         return (self.test << 31) | (self.level_set or seed)
 
     def first_cut(self, place: int, num_envs: int) -> int:
-        """Returns the steps after which an environment's first episode is cut, if it is still open; 0 for never.
+        """Returns the step at which an environment's first episode is cut if it is still open; 0 for never.
 
         The cuts are spread evenly over `stagger_steps`, and the first environment has none.
 
         Args:
-            place: of the environment among all of the run.
-            num_envs: of the run.
+            place: index of the environment among all environments of the run.
+            num_envs: number of environments of the run.
         """
         return 0 if self.test else self.stagger_steps * place // num_envs
 
     def make_task(self, seed: int) -> GameProcess:
-        """One level; its process starts with its first episode.
+        """Returns a level, whose process starts with its first episode.
 
         Args:
-            seed: of the batch, in [0, 2^31).
+            seed: seed of the batch, in [0, 2^31).
 
         Raises:
             MissingModuleError: DeepMind Lab is not built.
@@ -133,7 +138,7 @@ class DmlabConfig:
             "mixerSeed": str(self.mixer(seed)),
             "logLevel": "WARN",
             "allowHoldOutLevels": "true",  # two of the test levels
-            "datasetPath": "dummy",  # the photographs of two psychlab levels never came with it
+            "datasetPath": "dummy",  # the photographs of two psychlab levels were never shipped
         }
         cache = str(ROOT / self.level_cache) if self.level_cache else None
         return GameProcess(self.label, settings, cache, self.timeout, ENGINE_FPS / self.frame_skip)
@@ -145,11 +150,10 @@ def make_dmlab(
     """Returns a batch of one level of DeepMind Lab.
 
     Args:
-        env_config: the fields of `DmlabConfig`, of which those with defaults may be left out; an entry `name` is
-            allowed and not read.
+        env_config: fields of `DmlabConfig`; those with defaults may be left out, and an entry `name` is ignored.
         num_envs: number of processes, at least 1.
-        seed: the batch's, in [0, 2^31). Environments of one run need seeds of their own.
-        shard: number of the batch among those of its run, and how many there are; they share a `level_set`.
+        seed: seed of the batch, in [0, 2^31); each batch of a run needs another one.
+        shard: index of the batch in its run, and number of batches of the run, which share a `level_set`.
 
     Raises:
         ValueError: a field is missing, unknown or out of its range, or no level has the task's name.
@@ -159,31 +163,42 @@ def make_dmlab(
 
 
 class DmlabEnvironment(SteppedLevels):
-    """A batch of one level of DeepMind Lab, which all step at the same time in processes of their own.
+    """A batch of one level of DeepMind Lab; its environments step in parallel, each in a process of its own.
 
-    Observations are frames, uint8 [72, 96, 3] in the papers, or with an instruction dicts of `frame` and `instruction`,
-    int32 [instruction_length] (see `dmlab_language.encode`). The frame of an episode's last step is the one before it:
-    the engine has none.
+    Observations are frames, uint8 [72, 96, 3] in the papers, or with instructions dicts of `frame` and `instruction`,
+    int32 [instruction_length] (see `dmlab_language.encode`). The engine renders no frame for the last step of an
+    episode, which therefore returns the previous frame.
 
-    Every end is reported as terminated, the clock's as well: levels do not say which it was.
+    Every end of an episode is reported as terminated, also that by the clock, because levels do not tell them apart.
 
-    Episodes. Number e of environment i, in batch k of K, has the seed (e N + i) K + k, under the mixer of
-    `DmlabConfig.mixer`. None is used twice: not after a failure, nor by a run that goes on from a saved state or, with
-    new episodes everywhere, from saved counters. An actor's process that is started again has another mixer.
+    Episodes. Episode e of environment i, in batch k of K, has the seed (e N + i) K + k, combined with
+    `DmlabConfig.mixer`. No seed is used twice: neither after a failure, nor by a run that continues from a saved state
+    or, with new episodes in all environments, from saved counters. A restarted actor process has another mixer.
 
-    Staggered starts. Where all episodes begin together, after `reset` and `set_state`, the first one of each
+    Staggered starts. Where all episodes begin together, after `reset` and `set_state`, the first episode of each
     environment may be cut as by a time limit (`DmlabConfig.first_cut`).
 
-    Failures. A process that ends, raises an error or does not answer in time costs the rest of its episode, which is
-    cut as by a time limit, with reward 0, and counts with the return that it had; the next one begins in a new process.
-    `MAX_FAILURES` in a row without a step in between end the run.
+    Failures. If a process ends, raises an error or does not answer in time, the rest of its episode is lost: the
+    episode is cut as by a time limit, with reward 0, and counts with its return so far; the next one begins in a new
+    process. After `MAX_FAILURES` consecutive failures of an environment without a step in between, `reset` or `step`
+    raises an error.
 
-    Saved states. The engine cannot be saved: after `set_state` open episodes are cut as after a failure, but do not
-    count: the info of a step has `lost` as well, bool [N], the step cut an episode so.
+    Saved states. The engine cannot be saved: after `set_state`, open episodes are cut as after a failure but do not
+    count. The info of a step therefore contains `lost`, bool [N], whether the step cut an episode for this reason.
+
+    Args:
+        config: the protocol.
+        num_envs: N, the number of environments, at least 1.
+        seed: seed of the batch, in [0, 2^31).
+        shard: k and K, index of the batch in its run and number of batches of the run.
 
     Attributes:
         config: the protocol.
-        failures: processes lost so far.
+        failures: number of processes that have failed so far.
+
+    Raises:
+        ValueError: `num_envs`, `seed` or `shard` is out of its range.
+        MissingModuleError: DeepMind Lab is not built.
     """
 
     def __init__(self, config: DmlabConfig, num_envs: int, seed: int, shard: tuple[int, int] = (0, 1)) -> None:
@@ -202,36 +217,37 @@ class DmlabEnvironment(SteppedLevels):
             self.observation_spec = specs.tensor_spec_of(self.single_observation_space, "observation")
             self.time_step_spec = ts.time_step_spec(self.observation_spec)
         self.failures = 0
-        self._failed = [0] * num_envs  # in a row
+        self._failed = [0] * num_envs  # consecutive failures
         self._lost = [False] * num_envs
         self._instructions = [""] * num_envs
-        self._first_cuts = [0] * num_envs  # of first episodes that are still open; 0 for others
+        self._first_cuts = [0] * num_envs  # for first episodes that are still open; else 0
 
     @property
     def max_steps(self) -> int:
-        """Raises ValueError: the levels keep their clocks to themselves."""
+        """Raises ValueError, because the lengths of episodes are known to the levels only."""
         raise ValueError(f"{KIND}: the lengths of episodes are not known, and this agent needs a limit.")
 
     @property
     def instructions(self) -> tuple[str, ...]:
-        """The present instructions, in words; empty where a level gives none."""
+        """Current instructions in words; empty where a level gives none."""
         return tuple(self._instructions)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begins a new episode everywhere.
+        """Begins a new episode in every environment.
 
         Args:
-            seed: replaces the batch's and begins its sequence of episodes again; None goes on in the sequence.
-            options: none are known.
+            seed: new seed of the batch, which restarts its sequence of episodes; None continues the sequence.
+            options: no options are supported.
 
         Returns:
-            observation: as the class says, [N, ...]; an info that is empty.
+            observation: as described for the class, [N, ...].
+            info: empty.
 
         Raises:
             ValueError: an option was given or the seed is out of its range.
-            RuntimeError: a level fails again and again.
+            RuntimeError: a level failed `MAX_FAILURES` times in a row.
         """
         check_reset(KIND, seed, options)
         if seed is not None and not seed < 2**31:
@@ -246,8 +262,14 @@ class DmlabEnvironment(SteppedLevels):
         return self._observe(frames), info
 
     def step(self, actions: np.ndarray) -> tuple[Observation, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """See `SteppedLevels.step`; the observation is as the class says."""
-        lost = np.array(self._lost)  # those that it cuts
+        """Steps every environment; see `SteppedLevels.step`, and the class for observations and `lost`.
+
+        Raises:
+            ValueError: the actions have a wrong shape or range.
+            RuntimeError: `step` was called before `reset` or `set_state`, or a level failed `MAX_FAILURES` times in a
+                row.
+        """
+        lost = np.array(self._lost)  # the episodes that this step cuts
         frames, reward, terminated, truncated, info = super().step(actions)
         return self._observe(frames), reward, terminated, truncated, info | {"lost": lost}
 
@@ -256,10 +278,10 @@ class DmlabEnvironment(SteppedLevels):
         return super().get_state() | own | {"instructions": json.dumps(self._instructions)}
 
     def set_state(self, state: Mapping[str, Any]) -> Observation:
-        """Goes on with the next episodes; the open ones are cut (see the class).
+        """Restores a state, from which the next episodes follow; open episodes are cut (see the class).
 
         Args:
-            state: from `get_state` of a batch of the same level and size.
+            state: state from `get_state` of a batch of the same level and size.
 
         Returns:
             The current observation, as `step` or `reset` returned it.
@@ -281,7 +303,7 @@ class DmlabEnvironment(SteppedLevels):
         return (self._episodes[row] * self.num_envs + row) * batches + index
 
     def _stagger(self) -> None:
-        """Sets after how many steps the episodes are cut that begin together."""
+        """Sets the steps at which episodes that begin together are cut."""
         index, batches = self._shard
         everywhere = self.num_envs * batches
         self._first_cuts = [self.config.first_cut(i, everywhere) for i in range(index, everywhere, batches)]
@@ -309,13 +331,13 @@ class DmlabEnvironment(SteppedLevels):
                 return self._read(frame)
 
     def _advance(self, row: int, action: int) -> tuple[np.ndarray, float, bool, bool]:
-        del action  # is under way
+        del action  # it was sent by `_dispatch`
         if not self._lost[row]:
             try:
                 reward, frame, self._instructions[row], over = self._tasks[row].answer()
             except GameFailedError as error:
                 self._fail(row, error)
-                self._first_cuts[row] = 0  # it was, if it was the first
+                self._first_cuts[row] = 0  # the failure has cut the first episode, if it was that one
             else:
                 self._failed[row] = 0
                 is_cut = not over and self._steps[row] + 1 == self._first_cuts[row]

@@ -1,12 +1,13 @@
-"""What a process that plays one level of DeepMind Lab does: `python -m repro.environments.dmlab_game <descriptor>`.
+"""Plays one level of DeepMind Lab in a process of its own: `python -m repro.environments.dmlab_game <descriptor>`.
 
-It answers requests on a connection that it inherits, and ends with it. Nothing here imports TensorFlow.
+The process answers requests on an inherited connection and ends when the connection does. It does not import
+TensorFlow.
 
-    ("begin", seed)            a new episode: (frame, instruction)
-    ("step", action, repeat)   an action held for some frames: (reward, frame, instruction, over)
+    ("begin", seed)            begins an episode and answers (frame, instruction)
+    ("step", action, repeat)   holds an action for some frames and answers (reward, frame, instruction, over)
 
-A frame is the bytes of uint8 [H, W, 3]; the last step of an episode gives the frame and instruction before it. What
-fails is answered by an Exception's text, a str, and ends the process.
+A frame is the bytes of uint8 [H, W, 3]; the last step of an episode answers the previous frame and instruction. If a
+request fails, the answer is the text of the exception, a str, and the process ends.
 """
 
 from __future__ import annotations
@@ -35,16 +36,17 @@ ACTIONS = np.array(
     ],
     np.intc,
 )
-"""Table C.2 (IMPALA): look left or right in pixels a frame, look down or up, strafe, move, fire, jump, crouch."""
+"""Actions of Table C.2 (IMPALA), one a row: look left or right in pixels a frame, look down or up, strafe, move, fire,
+jump, crouch."""
 
 FRAME, INSTRUCTION = "RGB_INTERLEAVED", "INSTR"
 
 
 class LevelCache:
-    """Compiled maps in a folder, as the engine asks for them; processes may share it.
+    """A cache of compiled maps with the interface that the engine expects; processes may share its folder.
 
     Args:
-        folder: made where it is missing.
+        folder: folder of the maps, created if it is missing.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -52,7 +54,7 @@ class LevelCache:
         folder.mkdir(parents=True, exist_ok=True)
 
     def fetch(self, key: str, pk3_path: str) -> bool:
-        """Copies a map to where the engine wants it; returns whether there is one."""
+        """Copies a map to `pk3_path`; returns whether the cache has it."""
         try:
             shutil.copyfile(self._folder / key, pk3_path)
         except FileNotFoundError:
@@ -60,7 +62,7 @@ class LevelCache:
         return True
 
     def write(self, key: str, pk3_path: str) -> None:
-        """Keeps a map that the engine has compiled."""
+        """Stores a map that the engine has compiled."""
         part = self._folder / f"{key}.{os.getpid()}.part"
         shutil.copyfile(pk3_path, part)
         part.replace(self._folder / key)
@@ -70,10 +72,10 @@ class Game:
     """One level of DeepMind Lab.
 
     Args:
-        level: the engine's name.
-        settings: of the engine, all strings.
-        cache: folder for compiled maps; None compiles each again.
-        scratch: folder for the engine's own files.
+        level: name of the level in the engine.
+        settings: settings of the engine, all strings.
+        cache: folder for compiled maps; None to compile every map again.
+        scratch: folder for the engine's temporary files.
     """
 
     def __init__(self, level: str, settings: Mapping[str, str], cache: str | None, scratch: str) -> None:
@@ -93,7 +95,7 @@ class Game:
         """Begins an episode; returns its first frame and instruction.
 
         Args:
-            seed: in [0, 2^31).
+            seed: seed of the episode, in [0, 2^31).
         """
         self._lab.reset(seed=seed)
         return self._observe()
@@ -102,8 +104,8 @@ class Game:
         """Holds an action; returns the sum of rewards, the frame and instruction, and whether the episode is over.
 
         Args:
-            action: row of `ACTIONS`.
-            repeat: frames to hold it for, fewer where the episode ends.
+            action: index of a row of `ACTIONS`.
+            repeat: number of frames to hold the action for; fewer if the episode ends.
         """
         reward = self._lab.step(ACTIONS[action], num_steps=repeat)
         over = not self._lab.is_running()  # there is nothing to observe then
@@ -116,7 +118,7 @@ class Game:
 
 
 def serve(connection: Connection) -> None:
-    """Answers requests until the other side is gone. The first one has the arguments of `Game`."""
+    """Answers requests until the other side closes the connection. The first message has the arguments of `Game`."""
     arguments = connection.recv()
     try:
         game = Game(*arguments)
@@ -125,7 +127,7 @@ def serve(connection: Connection) -> None:
             name, *values = connection.recv()
             connection.send(answers[name](*values))
     except (EOFError, BrokenPipeError, ConnectionResetError):
-        shutil.rmtree(arguments[-1], ignore_errors=True)  # the engine's files, as nobody else is left to do it
+        shutil.rmtree(arguments[-1], ignore_errors=True)  # the engine's files; the other process is gone
     except Exception as error:  # noqa: BLE001 - the engine's errors, and those of its levels
         connection.send(f"{type(error).__name__}: {error}")
 
@@ -135,9 +137,9 @@ def main() -> None:
         prog="python -m repro.environments.dmlab_game",
         description="Plays one level of DeepMind Lab for the process that starts it, a batch of environments.",
     )
-    parser.add_argument("descriptor", type=int, help="file descriptor of the connection that it inherits")
+    parser.add_argument("descriptor", type=int, help="file descriptor of the inherited connection")
     serve(Connection(parser.parse_args().descriptor))
-    os._exit(0)  # the engine's own clean-up can hang
+    os._exit(0)  # the engine's clean-up can hang
 
 
 if __name__ == "__main__":

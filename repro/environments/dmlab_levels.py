@@ -1,4 +1,4 @@
-"""Names of DeepMind Lab's levels: the thirty of DMLab-30 with their twins for tests, and those that come besides."""
+"""Names of DeepMind Lab's levels: the thirty of DMLab-30 with their test variants, and other levels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ FOLDER = "contributed/dmlab30"
 
 
 class Level(NamedTuple):
-    """Names that the engine knows a task's levels by: for training, and for tests."""
+    """Names in the engine of the levels of a task.
+
+    Attributes:
+        train: level for training.
+        test: level for tests.
+    """
 
     train: str
     test: str
@@ -53,9 +58,9 @@ DMLAB30 = {
     **{f"{name}_test": Level(f"{FOLDER}/{name}_train", f"{FOLDER}/{name}_test") for name in _TWO_LEVELS},
     **{name: Level(f"{FOLDER}/{name}", f"{FOLDER}/{name}") for name in _ONE_LEVEL},
 }
-"""Levels of DMLab-30 by the names of Table B.1 (IMPALA), where two have the name of the test level.
+"""Levels of DMLab-30 by the names of Table B.1 (IMPALA), which lists two by the names of their test levels.
 
-The others have one level for both: seeds that training never has make it a test.
+The others have one level for both purposes; tests use seeds that training never uses.
 """
 
 OTHER = {
@@ -85,7 +90,8 @@ def level_name(task: str) -> str:
     Letter case, the folder, and the endings `_train` and `_test` make no difference.
 
     Args:
-        task: `explore_goal_locations_small`, `contributed/dmlab30/rooms_collect_good_objects_train`.
+        task: name of a level, such as `explore_goal_locations_small` or
+            `contributed/dmlab30/rooms_collect_good_objects_train`.
 
     Raises:
         UnknownTaskError: no level has this name.

@@ -1,4 +1,4 @@
-"""Where the `deepmind_lab` module is, and what it was built from."""
+"""Location and provenance of the `deepmind_lab` module."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 from repro.environments.lookup import MissingModuleError
 
 FOLDER_VARIABLE = "REPRO_DMLAB"
-"""Environment variable: the folder that holds the package `deepmind_lab`, where it is not `DEFAULT_FOLDER`."""
+"""Environment variable with the folder that holds the package `deepmind_lab`, if it is not `DEFAULT_FOLDER`."""
 DEFAULT_FOLDER = Path(__file__).parents[2] / "build" / "dmlab"
 PROVENANCE = "provenance.json"
-"""File beside the package."""
+"""Name of the file beside the package that says what it was built from."""
 
 MISSING = (
     "DeepMind Lab is not built here: clone https://github.com/google-deepmind/lab and run make dmlab SOURCE=<clone>, "
@@ -22,10 +22,10 @@ MISSING = (
 
 
 def module_folder() -> str | None:
-    """Returns the folder that has to be on the path of modules; None where `deepmind_lab` is installed.
+    """Returns the folder that has to be on Python's path; None if `deepmind_lab` is installed.
 
     Raises:
-        MissingModuleError: it is nowhere.
+        MissingModuleError: the module is not found.
     """
     folder = Path(os.environ.get(FOLDER_VARIABLE) or DEFAULT_FOLDER)
     if (folder / "deepmind_lab").is_dir() or (folder / "deepmind_lab.py").is_file():
@@ -36,10 +36,10 @@ def module_folder() -> str | None:
 
 
 def provenance() -> str | None:
-    """Returns the module's commit and the share of stand-ins in words; None where they are not known.
+    """Returns the module's commit and the numbers of its stand-ins in words; None if they are not known.
 
     Raises:
-        MissingModuleError: there is no module.
+        MissingModuleError: the module is not found.
     """
     folder = module_folder()
     path = Path(folder or "", PROVENANCE)

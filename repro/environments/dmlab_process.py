@@ -1,4 +1,4 @@
-"""A level of DeepMind Lab in a process of its own, which may crash or hang without harm."""
+"""A level of DeepMind Lab in a separate process, which may crash or hang without harm to this one."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ ROOT = Path(__file__).parents[2]
 
 
 class GameFailedError(RuntimeError):
-    """A process ended, raised or did not answer; the message says which."""
+    """A process ended, raised an error or did not answer in time; the message says which."""
 
 
 class GameProcess:
-    """Starts a process where one is needed, and speaks with it.
+    """Starts the process of a level when needed, and exchanges requests and answers with it.
 
     Args:
-        level: the engine's name.
-        settings: of the engine, all strings.
-        cache: folder for compiled maps; None for none.
+        level: name of the level in the engine.
+        settings: settings of the engine, all strings.
+        cache: folder for compiled maps; None for no cache.
         timeout: seconds to wait for an answer.
-        render_fps: see `metadata`.
+        render_fps: number of agent steps in a second of play.
 
     Raises:
         MissingModuleError: DeepMind Lab is not built.
 
     Attributes:
-        metadata: `render_fps`, agent steps in a second of play.
+        metadata: Gymnasium's metadata with `render_fps`.
     """
 
     def __init__(
@@ -51,18 +51,18 @@ class GameProcess:
         self._scratch: tempfile.TemporaryDirectory | None = None
 
     def request(self, *what: Any) -> None:
-        """Sends a request; `answer` waits for what it brings. Starts a process where none runs."""
+        """Sends a request, whose result `answer` returns; starts the process if none is running."""
         if self._process is None:
             self._start()
         assert self._connection is not None
-        with contextlib.suppress(OSError):  # a process that has ended is found by `answer`
+        with contextlib.suppress(OSError):  # `answer` notices if the process has ended
             self._connection.send(what)
 
     def answer(self) -> Any:
         """Returns the answer to the last request.
 
         Raises:
-            GameFailedError: there is none; the process is gone, and the next request starts another.
+            GameFailedError: the process failed and was ended; the next request starts another one.
         """
         assert self._connection is not None
         try:
@@ -81,13 +81,13 @@ class GameProcess:
         return found
 
     def close(self) -> None:
-        """Ends the process, and what it has started; another request starts it again."""
+        """Ends the process and all that it has started; the next request starts another one."""
         if self._process is None:
             return
         assert self._connection is not None
         assert self._scratch is not None
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)  # compilers of maps too
+            os.killpg(self._process.pid, signal.SIGKILL)  # with the compilers of maps
         self._process.wait()
         self._connection.close()
         self._output.close()
@@ -102,7 +102,7 @@ class GameProcess:
         self._scratch = tempfile.TemporaryDirectory(prefix="dmlab_", ignore_cleanup_errors=True)
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - `close` does
         folders = [str(ROOT), self._folder, os.environ.get("PYTHONPATH")]
-        # A session of its own keeps Ctrl-C away. One thread draws best where there are as many processes as cores.
+        # In a new session, Ctrl-C does not reach the process. One rendering thread is best for one process per core.
         self._process = subprocess.Popen(
             [sys.executable, "-m", "repro.environments.dmlab_game", str(inherited.fileno())],
             env={"LP_NUM_THREADS": "0", **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders))},
@@ -117,7 +117,7 @@ class GameProcess:
             self._connection.send((self._level, self._settings, self._cache, self._scratch.name))
 
     def _last_words(self) -> str:
-        """The last line that the process wrote, or how it ended."""
+        """Returns the last line that the process printed, or else its exit code."""
         assert self._process is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=5)

@@ -1,4 +1,4 @@
-"""Names of the Atari games: any usual spelling to this suite's, with near names for a wrong one."""
+"""Names of the Atari games in this suite, found from any usual spelling; errors suggest similar names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ale_py import roms
 
 from repro.environments.lookup import bare, match_task
 
-# ALE ships these ROMs without single-player settings, and loading one ends the process.
+# ALE has these ROMs without single-player settings, and loading one of them ends the process.
 _WITHOUT_SINGLE_PLAYER_SETTINGS = frozenset({"combat", "joust", "maze_craze", "warlords"})
 
 

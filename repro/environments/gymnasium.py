@@ -1,4 +1,4 @@
-"""Batches of any Gymnasium environment, built in or registered by the user, with Discrete or Box actions."""
+"""Batches of any Gymnasium environment, built-in or registered by the user, with Discrete or Box actions."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from repro.environments.stepped import SteppedEnvironment
 from repro.files import locate
 
 RESERVED = ("id", "max_episode_steps", "disable_env_checker")
-"""Arguments of `gymnasium.make` that are not the environment's own."""
+"""Arguments of `gymnasium.make` that it does not pass to the environment's constructor."""
 
 PROBE_STEPS = 8
-"""Steps before and after each pickle and each reset, where pickle is checked to restore an environment."""
+"""Number of steps before and after each pickle and each reset when `is_restored_by_pickle` tests an environment."""
 
 OTHER_ARGUMENTS = re.compile("keyword argument|positional argument|required .*argument|multiple values for argument")
-"""What Python says of a call with other arguments than a function takes."""
+"""Pattern of Python's messages about a call with other arguments than the function takes."""
 
 
 def task_name(task: str) -> str:
-    """Returns the id of a registered environment as it was given, after importing its module.
+    """Returns the given id of a registered environment, after importing the module in it, if there is one.
 
     Args:
-        task: `CartPole-v1`, or `my_module:MyEnv-v0` for an environment that importing `my_module` registers.
+        task: id such as `CartPole-v1`, or `my_module:MyEnv-v0` if importing `my_module` registers the environment.
 
     Raises:
         UnknownTaskError: no environment has this id, or the module cannot be imported.
@@ -68,13 +68,17 @@ def task_name(task: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class GymnasiumConfig:
-    """The protocol, one field an item.
+    """The protocol of an environment.
 
     Attributes:
-        task: a registered id, `CartPole-v1` or `my_module:MyEnv-v0`, as `task_name` takes it.
-        max_steps: an episode is cut at this many steps; 0 for the limit that the environment is registered with.
+        task: a registered id, such as `CartPole-v1` or `my_module:MyEnv-v0`; see `task_name`.
+        max_steps: number of steps at which an episode is cut; 0 for the limit that the environment is registered with.
         kwargs: keyword arguments of the environment's constructor.
         last_action_and_reward: whether `make_environment` adds them to the observations; see `WithLastStep`.
+
+    Raises:
+        ValueError: `max_steps` is negative, or `kwargs` has one of `RESERVED`.
+        UnknownTaskError: no environment has this id, or the module cannot be imported.
     """
 
     task: str
@@ -94,23 +98,23 @@ class GymnasiumConfig:
 
     @property
     def label(self) -> str:
-        """The id without the module."""
+        """Id of the environment without the module."""
         return self.task.rpartition(":")[2]
 
     @property
     def step_limit(self) -> int:
-        """Steps after which an episode is cut; 0 for never."""
+        """Number of steps after which an episode is cut; 0 for no limit."""
         return self.max_steps or int(gymnasium.spec(self.label).max_episode_steps or 0)
 
     def make_task(self) -> gymnasium.Env:
-        """One environment with the wrappers that it is registered with, without Gymnasium's checks and time limit.
+        """Returns an environment with its registered wrappers but without Gymnasium's checks and time limit.
 
         Raises:
-            ValueError: a package is missing, the constructor takes other keyword arguments, or it raises an error.
+            ValueError: a package is missing, or the constructor takes other keyword arguments or raises an error.
         """
         spec = copy.copy(gymnasium.spec(self.label))
         spec.order_enforce = False
-        if "ale_py" in sys.modules:  # its emulators print a banner otherwise
+        if "ale_py" in sys.modules:  # otherwise its emulators print a banner
             sys.modules["ale_py"].ALEInterface.setLoggerMode(sys.modules["ale_py"].LoggerMode.Error)
         try:
             return gymnasium.make(spec, max_episode_steps=-1, disable_env_checker=True, **copy.deepcopy(self.kwargs))
@@ -132,15 +136,14 @@ def make_gymnasium(env_config: Mapping[str, Any], num_envs: int, seed: int) -> G
     """Returns a batch of one Gymnasium environment.
 
     Args:
-        env_config: the fields of `GymnasiumConfig`, of which all but `task` may be left out; an entry `name` is allowed
-            and not read.
-        num_envs: number of environments stepped one after the other, at least 1.
-        seed: the run's seed, at least 0. Environments of one run need seeds of their own.
+        env_config: fields of `GymnasiumConfig`; all except `task` may be left out, and an entry `name` is ignored.
+        num_envs: number of environments, stepped one after the other; at least 1.
+        seed: seed of the batch, at least 0; each batch of a run needs another one.
 
     Raises:
-        ValueError: a field is missing, unknown or out of its range; the environment cannot be made; or its
-            observations or actions are of a kind that is not supported.
-        UnknownTaskError: no environment has this id.
+        ValueError: a field is missing, unknown or out of its range; the environment cannot be created; or its
+            observations or actions are not of a supported kind.
+        UnknownTaskError: no environment has this id, or its module cannot be imported.
     """
     return GymnasiumEnvironment(read_config(KIND, GymnasiumConfig, env_config), num_envs, seed)
 
@@ -148,27 +151,37 @@ def make_gymnasium(env_config: Mapping[str, Any], num_envs: int, seed: int) -> G
 class GymnasiumEnvironment(SteppedEnvironment):
     """A batch of one Gymnasium environment; see `SteppedEnvironment` for how it is stepped.
 
-    Observations are vectors, float32 [state_size], or images, uint8 [H, W, C]; `gymnasium_spaces.read_observations`
-    says which. Rewards are those of the environment.
+    Observations are vectors, float32 [state_size], or images, uint8 [H, W, C], as `gymnasium_spaces.read_observations`
+    decides. Rewards are passed on unchanged.
 
-    Discrete actions are the learner's int32 in [0, num_actions). Components of a Box that are bounded on both sides
+    Discrete actions of the learner are int32 in [0, num_actions). Components of a Box that are bounded on both sides
     are scaled linearly, so that [-1, 1] of the learner is the whole range,
         action of the environment = (low + high) / 2 + action (high - low) / 2,
-    all others are passed on as they are, and what lies beyond a bound is clipped to it: environments are free to
-    refuse actions outside their space.
+    and other components are passed on unchanged. Actions are then clipped to the bounds, since environments may reject
+    actions outside their space.
 
-    Saved states. Where pickle restores an environment with all it depends on, as checked once when the batch is made,
-    a saved state has the pickled environments, and all that follows is equal to the bit. Elsewhere (simulators outside
-    Python; environments that derive from `gymnasium.utils.EzPickle`, whose pickles hold the constructor's arguments
-    alone) the episodes that were open are lost: after `set_state` each environment stays at its last observation, its
-    next step takes no action, has reward 0 and cuts the episode as a time limit does, and a new episode follows. The
-    info of a step has `lost` as well, bool [N], the step cut an episode so: its return does not count.
+    Saved states. If pickle restores the complete state of an environment, which is tested once when the batch is made,
+    saved states contain the pickled environments, and everything that follows is bit-identical. If not (simulators
+    outside Python; environments that derive from `gymnasium.utils.EzPickle`, whose pickles contain only the
+    constructor's arguments), open episodes are lost: after `set_state` each environment stays at its last observation,
+    its next step ignores the action, has reward 0 and cuts the episode as a time limit does, and a new episode
+    follows. The info of a step therefore contains `lost`, bool [N], whether the step cut such an episode, whose return
+    does not count.
+
+    Args:
+        config: the protocol.
+        num_envs: number of environments, stepped one after the other; at least 1.
+        seed: seed of the batch, at least 0.
 
     Attributes:
         config: the protocol.
         discrete: whether actions are Discrete.
         image: whether observations are images.
-        saves_episodes: whether a saved state continues open episodes, as above.
+        saves_episodes: whether saved states include open episodes, as described above.
+
+    Raises:
+        ValueError: `num_envs` or `seed` is out of its range, or the environment cannot be created, or its observations
+            or actions are not of a supported kind.
     """
 
     def __init__(self, config: GymnasiumConfig, num_envs: int, seed: int) -> None:
@@ -182,15 +195,15 @@ class GymnasiumEnvironment(SteppedEnvironment):
         self.discrete = isinstance(actions, spaces.Discrete)
         self.image = observations.dtype == np.uint8
         self.saves_episodes = is_restored_by_pickle(tasks[0], self._encode)
-        self._restarts = 0  # times that open episodes were lost
+        self._restarts = 0  # number of restored states whose open episodes were lost
         self._lost = [False] * num_envs
 
     @property
     def max_steps(self) -> int:
-        """Steps after which an episode is cut.
+        """Number of steps after which an episode is cut.
 
         Raises:
-            ValueError: the environment has no time limit and the config sets none.
+            ValueError: the environment has no time limit, and the config sets none.
         """
         if not self.config.step_limit:
             raise ValueError(
@@ -200,7 +213,7 @@ class GymnasiumEnvironment(SteppedEnvironment):
 
     @property
     def state_size(self) -> int:
-        """Entries of an observation that is a vector.
+        """Number of entries of an observation, which is a vector.
 
         Raises:
             ValueError: observations are images.
@@ -221,13 +234,14 @@ class GymnasiumEnvironment(SteppedEnvironment):
         return observation, info
 
     def step(self, actions: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """As in `SteppedEnvironment`.
+        """Steps every environment; see `SteppedEnvironment.step`, and the class for `lost`.
 
         Raises:
-            ValueError: besides, an observation or a reward is NaN or infinite though all actions are finite. It would
-                pass for a loss that diverged.
+            ValueError: as for `SteppedEnvironment.step`, or an observation or a reward is NaN or infinite although all
+                actions are finite, which would otherwise be mistaken for a diverged loss.
+            RuntimeError: `step` was called before `reset` or `set_state`.
         """
-        lost = np.array(self._lost)  # those that it cuts
+        lost = np.array(self._lost)  # the episodes that this step cuts
         found = super().step(actions)
         found[-1]["lost"] = lost
         if np.isfinite(actions).all():
@@ -274,10 +288,10 @@ class GymnasiumEnvironment(SteppedEnvironment):
         return self._encode(obs), reward, terminated, truncated
 
     def get_state(self) -> dict[str, Any]:
-        """Returns what `set_state` needs: numpy arrays, numbers and strings.
+        """Returns what `set_state` needs: NumPy arrays, numbers and strings.
 
-        Where pickle fails though it worked when the batch was made, as with an environment that has opened a file
-        since, a line says so, `saves_episodes` becomes False and the open episodes are left out.
+        If pickle fails although it worked when the batch was made, for example because an environment has opened a file
+        since then, an error is logged, `saves_episodes` becomes False and open episodes are left out.
         """
         pickled = b""
         if self.saves_episodes:
@@ -300,13 +314,13 @@ class GymnasiumEnvironment(SteppedEnvironment):
         return super().get_state() | own
 
     def set_state(self, state: Mapping[str, Any]) -> np.ndarray:
-        """Brings every environment to where `get_state` was called, or lets it begin a new episode (see the class).
+        """Restores every environment to where `get_state` was called, or begins a new episode in it (see the class).
 
-        New episodes have other seeds than those that the run has had so far. Pickled environments are loaded as Python
-        code: restore nothing but states of your own.
+        New episodes have seeds that the run has not used so far. Loading pickled environments executes code: restore
+        only states that you trust.
 
         Args:
-            state: from `get_state` of a batch of the same environment and size.
+            state: state from `get_state` of a batch of the same environment and size.
 
         Returns:
             The current observation, as `step` or `reset` returned it.
@@ -340,7 +354,11 @@ class GymnasiumEnvironment(SteppedEnvironment):
 
 
 def _get_space(task: gymnasium.Env, name: str, label: str) -> gymnasium.Space:
-    """The task's `action_space` or `observation_space`."""
+    """Returns the task's `action_space` or `observation_space`.
+
+    Raises:
+        ValueError: it is not a space of Gymnasium.
+    """
     space = getattr(task, name, None)
     if not isinstance(space, gymnasium.Space):
         raise ValueError(f"{KIND}: {label} has no {name} that is one of gymnasium.spaces.")
@@ -348,25 +366,25 @@ def _get_space(task: gymnasium.Env, name: str, label: str) -> gymnasium.Space:
 
 
 def episode_seed(seed: int, row: int, restarts: int) -> int:
-    """Seed of the reset of one environment, in [0, 2^31), which every simulator takes.
+    """Returns the seed for the reset of one environment, in [0, 2^31), a range that every simulator accepts.
 
     Args:
-        seed: the run's.
-        row: number of the environment in its batch.
-        restarts: times that open episodes were lost, see `GymnasiumEnvironment`.
+        seed: seed of the batch.
+        row: index of the environment in its batch.
+        restarts: number of restored states whose open episodes were lost; see `GymnasiumEnvironment`.
     """
     return int(np.random.SeedSequence((seed, row, restarts)).generate_state(1)[0] >> 1)
 
 
 def is_restored_by_pickle(task: gymnasium.Env, encode: Encoder) -> bool:
-    """Whether a pickled environment goes on exactly like the one that was pickled, within an episode and after it.
+    """Returns whether an unpickled environment continues exactly like the pickled one, within an episode and after it.
 
-    Copies are stepped, never the environment itself. Whoever takes random numbers from a global generator, keeps its
-    state outside Python or returns what depends on the clock is found by the steps that differ.
+    The test steps copies, never the environment itself. Steps differ if an environment takes random numbers from a
+    global generator, keeps state outside Python or depends on the clock.
 
     Args:
         task: one environment.
-        encode: makes arrays of its observations.
+        encode: function that converts its observations to arrays.
     """
     if _pickles_arguments_alone(task):
         return False
@@ -392,7 +410,7 @@ def is_restored_by_pickle(task: gymnasium.Env, encode: Encoder) -> bool:
 
 
 def _pickles_arguments_alone(task: gymnasium.Env) -> bool:
-    """Whether the environment or a wrapper takes its pickling from `EzPickle`, which makes a new environment."""
+    """Returns whether the environment or a wrapper is pickled by `EzPickle`, which saves constructor arguments only."""
     while type(task).__getstate__ is not EzPickle.__getstate__:
         if not isinstance(task, gymnasium.Wrapper):
             return False
@@ -401,7 +419,7 @@ def _pickles_arguments_alone(task: gymnasium.Env) -> bool:
 
 
 def _play(env: gymnasium.Env, actions: Sequence[Any], encode: Encoder) -> list[np.ndarray]:
-    """Steps an environment, resets it where an episode ends and after the last step; returns all that it gave."""
+    """Steps an environment and resets it after episodes and every `PROBE_STEPS` steps; returns all that it returned."""
     found = []
     for i, action in enumerate(actions, 1):
         obs, reward, terminated, truncated, _ = env.step(action)

@@ -1,4 +1,4 @@
-"""What a learner sees of the spaces of Gymnasium environments: vectors or images, indices or real components."""
+"""Maps the spaces of Gymnasium environments to those of a learner: vectors or images, and indices or real vectors."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ SUPPORTED_OBSERVATIONS = (
 )
 
 Encoder = Callable[[Any], np.ndarray]
-"""Maps one environment's observation to the learner's, [...]; it may be a view of the environment's own memory."""
+"""Maps an environment's observation to the learner's, [...], which may be a view of the environment's memory."""
 
 Decoder = Callable[[np.ndarray], np.ndarray | list[int]]
 """Maps the learner's actions [N, ...] to one action for each environment."""
 
 
 def read_actions(space: gymnasium.Space, label: str) -> tuple[gymnasium.Space, Decoder]:
-    """Returns the learner's action space and a function from its actions to those of the environments.
+    """Returns the learner's action space and a function that maps its actions to those of the environments.
 
     Args:
-        space: of the environment; a Box may be of any rank, the learner's is a vector of its components.
-        label: of the environment, for the message.
+        space: action space of the environment; a Box of any rank becomes a vector of its components.
+        label: name of the environment, for the message.
 
     Returns:
-        Discrete from 0 or an unbounded float32 Box [A], and a function from [N] or [N, A] to N actions, scaled and
-        clipped as `GymnasiumEnvironment` has it.
+        A Discrete space from 0 or an unbounded float32 Box [A], and a function that maps actions [N] or [N, A] to N
+        actions, scaled and clipped as described for `GymnasiumEnvironment`.
 
     Raises:
-        ValueError: a space that is not supported.
+        ValueError: the space is not supported.
     """
     if isinstance(space, spaces.Discrete):
         start = int(np.asarray(space.start))
@@ -49,7 +49,7 @@ def read_actions(space: gymnasium.Space, label: str) -> tuple[gymnasium.Space, D
     if not isinstance(space, spaces.Box) or not np.issubdtype(space.dtype, np.floating):
         raise ValueError(f"{KIND}: {label} has actions {space}; supported are {SUPPORTED_ACTIONS}.")
     dtype: Any = space.dtype
-    # Some environments write it for infinity, and that of float32 in a Box of float64, too
+    # Some environments write the largest number for infinity, or that of float32 in a Box of float64.
     largest = float(min(np.finfo(dtype).max, np.finfo(np.float32).max))
     low, high = space.low.ravel().astype(np.float64), space.high.ravel().astype(np.float64)
     bounded = (low > -largest) & (high < largest)
@@ -65,21 +65,23 @@ def read_actions(space: gymnasium.Space, label: str) -> tuple[gymnasium.Space, D
 
 
 def read_observations(space: gymnasium.Space, label: str) -> tuple[spaces.Box, Encoder]:
-    """Returns the learner's observation space and a function from the environment's observations to the learner's.
+    """Returns the learner's observation space and a function that maps the environment's observations to it.
 
-    - An image, a uint8 Box of rank 2 or 3, becomes [H, W, C]. Its channels come first if the first size is smaller
-      than both others, and are moved to the end.
+    - An image, a uint8 Box of rank 2 or 3, becomes [H, W, C]. If its first dimension is smaller than both others, it
+      is taken for the channels and moved to the end.
     - A uint8 Box of a higher rank, such as a stack of images, is not supported. Any other Box becomes a float32 vector,
       without scaling.
-    - Discrete becomes one-hot, MultiDiscrete one-hot for each component, MultiBinary its bits. Dict and Tuple are
-      flattened to one vector by `gymnasium.spaces.utils.flatten`, images within them too.
+    - Discrete becomes a one-hot vector, MultiDiscrete one for each component, and MultiBinary its bits. Dict and Tuple
+      are flattened to one vector by `gymnasium.spaces.utils.flatten`, including images within them.
+
+    The function raises ValueError for an observation that does not fit the space.
 
     Args:
-        space: of the environment.
-        label: of the environment, for the message.
+        space: observation space of the environment.
+        label: name of the environment, for the message.
 
     Raises:
-        ValueError: a space that is not supported.
+        ValueError: the space is not supported.
     """
     if not _is_supported(space):
         raise ValueError(f"{KIND}: {label} has observations {space}; supported are {SUPPORTED_OBSERVATIONS}.")

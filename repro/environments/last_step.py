@@ -1,4 +1,4 @@
-"""Observations that hold the last action and its reward, as recurrent networks read them."""
+"""Observations with the last action and its reward, as inputs of recurrent networks."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from repro.environments.batched import CountsEpisodes, VectorEnvironment
 
 
 class WithLastStep:
-    """A batch whose observations are dicts: `frame`, the environment's own, `last_action` and `last_reward`.
+    """Wraps a batch so that observations are dicts of `frame`, the wrapped observation, `last_action`, `last_reward`.
 
-    An environment whose observations are dicts keeps their entries beside the last two.
+    If the wrapped observations are dicts, their entries take the place of `frame`.
 
-    The first observation of an episode has action 0 and reward 0. The last reward is the one that the environment
-    gives, or `last_reward` of its info where it has another for observations. All else is as in `BatchedEnvironment`.
+    The first observation of an episode has action 0 and reward 0. The last reward is that of the wrapped step, or
+    `last_reward` of its info if observations have another reward. Everything else is as in `BatchedEnvironment`.
 
     Args:
-        env: with Discrete actions.
+        env: batch of environments with Discrete actions.
 
     Raises:
-        ValueError: its actions are not Discrete.
+        ValueError: the actions are not Discrete.
     """
 
     def __init__(self, env: VectorEnvironment) -> None:
@@ -73,7 +73,7 @@ class WithLastStep:
         return self._observe(obs)
 
     def get_counters(self) -> dict[str, np.ndarray]:
-        """Those of the environment (`CountsEpisodes`); {} where it has none."""
+        """Returns the counters of the wrapped environment (`CountsEpisodes`); {} if it has none."""
         return self._env.get_counters() if isinstance(self._env, CountsEpisodes) else {}
 
     def set_counters(self, counters: Mapping[str, np.ndarray]) -> None:

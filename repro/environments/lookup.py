@@ -1,6 +1,6 @@
-"""Tasks that are asked for by name: the one that is meant, or an error that says which are near or what is missing.
+"""Finds tasks by name; errors suggest similar names or say what is missing.
 
-Nothing here brings a simulator.
+This module does not import any simulator.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 
 
 class UnknownTaskError(ValueError):
-    """No task has the name that was asked for; the message lists the nearest names."""
+    """No task has the requested name; the message lists similar names."""
 
 
 class MissingModuleError(ImportError, ValueError):
@@ -34,19 +34,19 @@ def match_task(
     max_near: int = 3,
     cutoff: float = 0.5,
 ) -> str:
-    """Returns the one of `tasks` that `task` spells.
+    """Returns the name among `tasks` that equals `task` up to its spelling.
 
     Args:
         task: a name in any spelling.
         tasks: the names to choose from.
-        kind: what they are, for the message.
-        otherwise: what the message says where no name is near; all names if empty.
-        key: two spellings of one name have the same; by default all but letters and digits makes no difference, nor
-            does letter case.
+        kind: kind of task, for the message.
+        otherwise: hint of the message if no name is similar; empty to list all names.
+        key: function that maps all spellings of a name to the same key; by default it drops everything except letters
+            and digits, and letter case.
         max_near, cutoff: as for `suggest_near`.
 
     Raises:
-        UnknownTaskError: none of them has this name.
+        UnknownTaskError: no task has this name.
     """
     known, wanted = _by_key(tuple(tasks), key), key(task)
     if wanted in known:
@@ -62,14 +62,14 @@ def _by_key(tasks: tuple[str, ...], key: Callable[[str], str]) -> Mapping[str, s
 
 
 def suggest_near(wanted: str, known: Mapping[str, str], otherwise: str, *, max_near: int, cutoff: float) -> str:
-    """Returns `did you mean a or b?`, or `otherwise` where no name is near.
+    """Returns `did you mean a or b?`, or `otherwise` if no name is similar.
 
     Args:
-        wanted: key of the name that was asked for.
+        wanted: key of the requested name.
         known: names by their keys.
-        otherwise: what to say instead.
-        max_near: names that are listed at most, the nearest first.
-        cutoff: least similarity of keys in [0, 1], as of `difflib.get_close_matches`.
+        otherwise: hint to return if no name is similar.
+        max_near: largest number of suggestions, the most similar first.
+        cutoff: smallest similarity of keys in [0, 1], as for `difflib.get_close_matches`.
     """
     near = [known[key] for key in difflib.get_close_matches(wanted, known, n=max_near, cutoff=cutoff)]
     return f"did you mean {' or '.join(near)}?" if near else otherwise

@@ -1,4 +1,4 @@
-"""Environments from a configuration, whatever package they belong to."""
+"""Makes the environments of a configuration, from any of the packages."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from repro.environments.mixed import MixedTasks, part_seeds, share_of
 from repro.environments.names import PACKAGES, task_names
 
 FOR_DISCRETE = "an agent of paper_configs/impala/gymnasium.py"
+"""Agents with Discrete actions, for the message."""
 FOR_BOX = "an agent of paper_configs/refer/gymnasium.py, or acer_continuous of paper_configs/acer/gymnasium.py"
-"""Agents that fit each kind of actions, for the message."""
+"""Agents with Box actions, for the message."""
 
 
 def make_environment(
@@ -24,19 +25,21 @@ def make_environment(
     is_continuous: bool | None = None,
     shard: tuple[int, int] = (0, 1),
 ) -> BatchedEnvironment:
-    """Returns a batch of environments of the package `env.name`, of one task or of several (`MixedTasks`).
+    """Returns a batch of environments of the package `env.name`, with one task or several (`MixedTasks`).
 
     Args:
-        config: of an experiment; `env` is read, and `runtime.env_threads` for ALE's emulators. Where `env.tasks` is
-            not empty, these are played in place of `env.task`.
-        num_envs: environments side by side, at least 1.
-        seed: at least 0. Environments of one run need seeds of their own.
-        is_continuous: whether the agent takes Box actions, not Discrete ones; None for one that takes both.
-        shard: number of the batch among those of its run, and how many there are, for levels that runs share.
+        config: configuration of an experiment; its section `env` is read, and `runtime.env_threads` for ALE's
+            emulators. If `env.tasks` is not empty, its tasks are played instead of `env.task`.
+        num_envs: number of environments, at least 1.
+        seed: seed of the batch, at least 0; each batch of a run needs another one.
+        is_continuous: whether the agent takes Box instead of Discrete actions; None for an agent that takes both.
+        shard: index of the batch in its run, and number of batches of the run, for sequences of levels that the
+            batches share.
 
     Raises:
-        ValueError: an unknown package or one that is missing here, a field that is missing, unknown or out of its
-            range, actions that do not fit the agent, or tasks that have no equal shares or differ in their actions.
+        ValueError: the package is unknown or not installed; a field is missing, unknown or out of its range; the
+            actions do not fit the agent; or several tasks cannot have equal shares or differ in observations or
+            actions.
     """
     if tasks(config):
         return _make_mixed(config, num_envs, seed, is_continuous, shard)
@@ -60,7 +63,7 @@ def make_environment(
 def _make_mixed(
     config: ml_collections.ConfigDict, num_envs: int, seed: int, is_continuous: bool | None, shard: tuple[int, int]
 ) -> MixedTasks:
-    """A batch of the tasks that this one of the run's batches plays, each part with a seed of its own."""
+    """Returns a batch of this batch's share of the run's tasks, with another seed for each task."""
     names = task_names(config.env.name, tasks(config))
     if config.env.name == "atari" and not config.env.full_action_set:
         raise ValueError("env.tasks has several games, whose own actions differ: set env.full_action_set=True.")
@@ -69,8 +72,8 @@ def _make_mixed(
     parts: list[BatchedEnvironment] = []
     try:
         for task, part_seed in zip(mine, part_seeds(seed, len(mine))):
-            of_part = share.num_envs, part_seed, is_continuous, share.shard
-            parts.append(make_environment(of_task(config, task), *of_part))
+            arguments = share.num_envs, part_seed, is_continuous, share.shard
+            parts.append(make_environment(of_task(config, task), *arguments))
         return MixedTasks(mine, parts, share.first)
     except Exception:
         for part in parts:
@@ -79,13 +82,13 @@ def _make_mixed(
 
 
 def config_of_start(config: ml_collections.ConfigDict, start: int) -> ml_collections.ConfigDict:
-    """Returns the configuration of environments in a process of their own that is started again.
+    """Returns the configuration of the environments in an actor's process that may have been restarted.
 
-    They go through another level set, since it is not known how far the process before came in its own.
+    After a restart they play another level set, since it is not known how far the previous process came in its own.
 
     Args:
-        config: of an experiment.
-        start: how often the process was started before.
+        config: configuration of an experiment.
+        start: number of earlier starts of the process.
     """
     if start and config.env.get("level_set"):
         config = config.copy_and_resolve_references()
@@ -96,10 +99,17 @@ def config_of_start(config: ml_collections.ConfigDict, start: int) -> ml_collect
 def make_evaluation_environment(
     config: ml_collections.ConfigDict, num_envs: int, seed: int, env_threads: int = 0
 ) -> BatchedEnvironment:
-    """Returns a batch as `make_environment` does, of levels for tests, and where a lost life changes nothing.
+    """Returns a batch as `make_environment` does, but with test levels, and without episode ends at lost lives.
 
-    Emulators have `env_threads` threads, 0 for all cores: `runtime.env_threads` is the share of one of a training's
-    actors.
+    Args:
+        config: configuration of an experiment.
+        num_envs: number of environments, at least 1.
+        seed: seed of the batch, at least 0.
+        env_threads: number of threads of ALE's emulators, 0 for one per core; it replaces `runtime.env_threads`, which
+            is one training actor's share.
+
+    Raises:
+        ValueError: as for `make_environment`.
     """
     config = config.copy_and_resolve_references()
     if "env_threads" in config.get("runtime", {}):
@@ -114,10 +124,12 @@ def make_evaluation_environment(
 def make_vector_environment(
     config: ml_collections.ConfigDict, num_envs: int, seed: int, is_continuous: bool | None = None
 ) -> VectorEnvironment:
-    """Returns a batch of environments of one task, which need not have images; arguments as for `make_environment`.
+    """Returns a batch of environments of one task in a package other than Atari and DeepMind Lab.
+
+    Arguments are as for `make_environment`.
 
     Raises:
-        ValueError: as for `make_environment`, or several tasks.
+        ValueError: as for `make_environment`, or the configuration has several tasks.
     """
     if together := tasks(config):
         raise ValueError(f"env.tasks={','.join(together)}: agent {config.agent} learns one task, that of env.task.")
@@ -158,7 +170,11 @@ _Environment = TypeVar("_Environment", bound=BatchedEnvironment)
 def _check_actions(
     environment: _Environment, config: ml_collections.ConfigDict, is_continuous: bool | None
 ) -> _Environment:
-    """Returns the environment where its actions fit the agent."""
+    """Returns the environment if its actions fit the agent.
+
+    Raises:
+        ValueError: they do not.
+    """
     discrete = environment.action_spec.dtype.is_integer
     if is_continuous is None or is_continuous != discrete:
         return environment

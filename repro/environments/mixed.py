@@ -12,18 +12,19 @@ from repro.environments.batched import BatchedEnvironment, CountsEpisodes
 from repro.threads import CallThread
 
 CLOSE_SECONDS = 10.0
-"""Longest wait for tasks that are closed; one that hangs is closed when it wakes up, or ends with the process."""
+"""Longest wait in seconds for tasks to close; a task that hangs longer closes later or ends with the process."""
 
 _Result = TypeVar("_Result")
 
 
 class Share(NamedTuple):
-    """What one batch of a run plays.
+    """A batch's share of the tasks of a run.
 
-    first: number of its first task among those of the run; the others follow.
-    tasks: how many it plays.
-    num_envs: environments of each of them.
-    shard: number of the batch among those of the run that play these tasks, and how many there are.
+    Attributes:
+        first: index of the batch's first task among the tasks of the run; the others follow it.
+        tasks: number of tasks of the batch.
+        num_envs: number of environments of each task.
+        shard: index of the batch among the batches of the run with these tasks, and number of these batches.
     """
 
     first: int
@@ -33,18 +34,19 @@ class Share(NamedTuple):
 
 
 def share_of(num_tasks: int, num_envs: int, shard: tuple[int, int] = (0, 1)) -> Share:
-    """Returns the share of a batch, where each task has equally many environments of the run.
+    """Returns the share of a batch such that each task has the same number of environments in the run.
 
-    A batch with room for all tasks plays all of them, so that their frames are equal at any time. Smaller ones take
-    turns: with 30 tasks and one environment a batch, batches 0, 30, 60 and so on play the first task.
+    A batch with at least one environment per task plays all tasks, so that their numbers of frames are always equal.
+    Smaller batches take turns: with 30 tasks and one environment a batch, batches 0, 30, 60 and so on play the first
+    task.
 
     Args:
-        num_tasks: of the run, n, at least 1.
-        num_envs: of the batch, a multiple or a divisor of n.
-        shard: number of the batch among those of the run, and how many there are, each of `num_envs` environments.
+        num_tasks: n, the number of tasks of the run, at least 1.
+        num_envs: number of environments of the batch, a multiple or a divisor of n.
+        shard: index of the batch in the run, and number of batches of the run, each of `num_envs` environments.
 
     Raises:
-        ValueError: the tasks would have unequal shares.
+        ValueError: the tasks cannot have equal shares.
     """
     index, batches = shard
     if num_envs % num_tasks == 0:
@@ -59,23 +61,23 @@ def share_of(num_tasks: int, num_envs: int, shard: tuple[int, int] = (0, 1)) -> 
 
 
 def part_seeds(seed: int, num_parts: int) -> list[int]:
-    """Seeds of the batches of a batch's tasks, each of its own, in [0, 2^31)."""
+    """Returns a seed in [0, 2^31) for each part of a batch of several tasks."""
     return [int(number) for number in np.random.SeedSequence(seed).generate_state(num_parts) % 2**31]
 
 
 class MixedTasks:
-    """A batch whose environments play several tasks, equally many each: environment i plays task i mod n.
+    """A batch of n tasks with equally many environments each: environment i plays task i mod n.
 
-    It is made of a batch for each task, and these are stepped at the same time, by threads of their own. All else is as
-    in `BatchedEnvironment`; the info of a step has `task` as well, int32 [N], the number of each environment's task.
+    It combines one batch per task, which are stepped in parallel, each by a thread of its own. Everything else is as in
+    `BatchedEnvironment`; the info of a step also contains `task`, int32 [N], the index of each environment's task.
 
     Args:
-        tasks: canonical names, n of them.
-        parts: a batch of each task, all of the same size, whose observations and actions are the same.
-        first: number of the first task among those of the run.
+        tasks: canonical names of the n tasks.
+        parts: a batch of each task, of the same size and with the same observations and actions.
+        first: index of the first task among the tasks of the run.
 
     Raises:
-        ValueError: observations or actions differ.
+        ValueError: the numbers of tasks and parts differ, or observations or actions of the parts do.
     """
 
     def __init__(self, tasks: Sequence[str], parts: Sequence[BatchedEnvironment], first: int = 0) -> None:
@@ -98,7 +100,7 @@ class MixedTasks:
         """Steps every environment; see the class.
 
         Raises:
-            ValueError: there is not one action for each environment, or one is out of its range.
+            ValueError: the number of actions is not that of environments, or an action is out of its range.
         """
         if len(actions) != self.num_envs:
             raise ValueError(f"MixedTasks: {len(actions)} actions for {self.num_envs} environments.")
@@ -108,17 +110,17 @@ class MixedTasks:
         return observation, reward, terminated, truncated, info | {"task": self._task}
 
     def get_counters(self) -> dict[str, Any]:
-        """Those of the tasks that count their episodes, by place of the task; from any thread."""
+        """Returns the counters of tasks that count their episodes, by index of the task; any thread may call this."""
         counting = {str(i): part for i, part in enumerate(self._parts) if isinstance(part, CountsEpisodes)}
         return {place: counters for place, part in counting.items() if (counters := part.get_counters())}
 
     def set_counters(self, counters: Mapping[str, Any]) -> None:
-        """Goes on behind the episodes of `get_counters`; to be called before `reset`."""
+        """Continues after the episodes that `get_counters` counted; call it before `reset`."""
         for place, counted in counters.items():
             part = self._parts[int(place)]
             assert isinstance(part, CountsEpisodes)
-            of_before = not isinstance(counted, Mapping)  # older checkpoints have the numbers of episodes alone
-            part.set_counters({"episodes": counted} if of_before else counted)
+            is_old = not isinstance(counted, Mapping)  # older checkpoints have the numbers of episodes only
+            part.set_counters({"episodes": counted} if is_old else counted)
 
     def get_state(self) -> dict[str, Any]:
         parts = self._of_each(lambda i, part: part.get_state())
@@ -138,7 +140,7 @@ class MixedTasks:
         return self._parts[0].render_first()
 
     def close(self, **kwargs: Any) -> None:
-        """Closes the batches of all tasks, each once it has ended what it is at."""
+        """Closes the batches of all tasks, each as soon as its current call has ended."""
         closed = [thread.call(part.close, **kwargs) for thread, part in zip(self._threads, self._parts)]
         for thread in self._threads:
             thread.end()
@@ -146,13 +148,13 @@ class MixedTasks:
             future.result()
 
     def _of_each(self, function: Callable[[int, BatchedEnvironment], _Result]) -> list[_Result]:
-        """Results of a function of each part's number and the part, all called at the same time."""
+        """Calls a function of index and part for all parts in parallel; returns the results in order."""
         calls = [thread.call(function, *part) for thread, part in zip(self._threads, enumerate(self._parts))]
         return [call.result() for call in calls]
 
 
 def _interleave(parts: Sequence[Any]) -> Any:
-    """[N, ...] of n arrays [N / n, ...], or dicts of such, whose row i is of part i mod n."""
+    """Interleaves n arrays [N / n, ...], or dicts of them, to [N, ...], in which row i is from part i mod n."""
     if isinstance(parts[0], Mapping):
         return {name: _interleave([part[name] for part in parts]) for name in parts[0]}
     stacked = np.stack(parts, axis=1)

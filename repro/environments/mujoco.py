@@ -1,4 +1,4 @@
-"""Batches of MuJoCo tasks with exact save and restore; Gym's tasks through gymnasium."""
+"""Batches of MuJoCo tasks with exact save and restore, with Gym's tasks from Gymnasium."""
 
 from __future__ import annotations
 
@@ -37,28 +37,28 @@ TASKS = (
 """The tasks of the ReF-ER paper, in this suite's spelling."""
 
 VERSIONS = ("v5", "v4")
-"""Versions of gymnasium that run with the installed MuJoCo. Observations and rewards differ between them."""
+"""Gymnasium's versions of the tasks that run with the installed MuJoCo; their observations and rewards differ."""
 
 OBSERVED = ("all", "positions")
-"""What of an observation is shown."""
+"""Parts of an observation that can be shown."""
 
 _STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 
-# Body positions stay those of the last substep's beginning, and some tasks compute the next reward from them, so
-# they are part of a state though MuJoCo could compute them (as those of the step's end, which is not the same).
+# After a step, body positions are those at the beginning of its last substep, and some tasks compute the next reward
+# from them. They are therefore part of a state: MuJoCo could only recompute those at the end of the step.
 _POSES = ("xpos", "xipos")
 
 _first_instability = threading.Lock()
 
 
 def _show_instability(message: str) -> None:
-    """Shows MuJoCo's first warning of an unstable simulation in this process, and no other warning.
+    """Prints MuJoCo's first warning of an unstable simulation in this process, and no other warning.
 
-    MuJoCo otherwise prints every one and appends it to a file in the working directory. All are counted in
-    `MjData.warning`.
+    By default, MuJoCo prints every warning and appends it to a file in the working directory. `MjData.warning` counts
+    all of them.
     """
     if "unstable" in message and _first_instability.acquire(blocking=False):
-        with contextlib.suppress(Exception):  # which would end the process, whose C code is at work
+        with contextlib.suppress(Exception):  # an exception in this callback of C code would end the process
             print(f"MuJoCo: {message.strip()} Later ones are not shown.", file=sys.stderr, flush=True)
 
 
@@ -69,10 +69,10 @@ def task_name(task: str) -> str:
     """Returns this suite's name of a MuJoCo task; letter case, underscores and blanks make no difference.
 
     Args:
-        task: `HalfCheetah`, `halfcheetah`, `half_cheetah`. The version is a field of its own.
+        task: name of a task without the version, such as `HalfCheetah`, `halfcheetah` or `half_cheetah`.
 
     Returns:
-        One of `TASKS`, gymnasium's name without the version.
+        One of `TASKS`, Gymnasium's name without the version.
 
     Raises:
         UnknownTaskError: no task has this name.
@@ -81,34 +81,38 @@ def task_name(task: str) -> str:
 
 
 class TaskConfig(Protocol):
-    """What a batch needs to know of the task that it repeats."""
+    """Parts of a protocol that `MujocoEnvironment` reads."""
 
     @property
     def label(self) -> str:
-        """Name and version, which a saved state must share with the environment that takes it up."""
+        """Name and version of the task, which a saved state shares with environments that can restore it."""
 
     @property
     def observed(self) -> str:
-        """One of `OBSERVED`."""
+        """Part of an observation that is shown, one of `OBSERVED`."""
 
     @property
     def step_limit(self) -> int:
-        """Steps after which an episode is cut."""
+        """Number of steps after which an episode is cut."""
 
     def make_task(self) -> gymnasium.Env:
-        """A task on MuJoCo with `model` and `data` and a `Box` of actions centred at 0. It knows no time limit."""
+        """Returns a MuJoCo task without a time limit, with `model`, `data` and a `Box` of actions centred at 0."""
 
 
 @dataclasses.dataclass(frozen=True)
 class MujocoConfig:
-    """The protocol, one field an item.
+    """The protocol of a task.
 
     Attributes:
-        task: one of `TASKS`, in any spelling that `task_name` knows.
-        version: gymnasium's version of the task, one of `VERSIONS`.
-        max_steps: an episode is cut at this many steps; 0 for the task's own limit (50 for Reacher, else 1000).
-        observed: one of `OBSERVED`: the whole observation, or its positions alone, so that one observation does not
-            say where the task is going.
+        task: one of `TASKS`, in any spelling that `task_name` accepts.
+        version: Gymnasium's version of the task, one of `VERSIONS`.
+        max_steps: number of steps at which an episode is cut; 0 for the task's limit (50 for Reacher, else 1000).
+        observed: part of an observation that is shown, one of `OBSERVED`: all of it, or its positions only, so that the
+            velocities cannot be read from one observation.
+
+    Raises:
+        ValueError: a field is out of its range.
+        UnknownTaskError: no task has this name.
     """
 
     task: str
@@ -127,16 +131,16 @@ class MujocoConfig:
 
     @property
     def label(self) -> str:
-        """Gymnasium's name and version: `HalfCheetah-v5`."""
+        """Name and version in Gymnasium, such as `HalfCheetah-v5`."""
         return f"{self.task}-{self.version}"
 
     @property
     def step_limit(self) -> int:
-        """Steps after which an episode is cut."""
+        """Number of steps after which an episode is cut."""
         return self.max_steps or int(gymnasium.spec(self.label).max_episode_steps or 0)
 
     def make_task(self) -> gymnasium.Env:
-        """One simulation, without gymnasium's wrappers: their checks cost a fifth of a step."""
+        """Returns a simulation without Gymnasium's wrappers, whose checks take a fifth of a step's time."""
         spec = gymnasium.spec(self.label)
         create: Callable[..., Any] = registration.load_env_creator(str(spec.entry_point))
         return create(**spec.kwargs)
@@ -146,10 +150,10 @@ def make_mujoco(env_config: Mapping[str, Any], num_envs: int, seed: int) -> Mujo
     """Returns a batched MuJoCo environment.
 
     Args:
-        env_config: every field of `MujocoConfig`; an entry `name` is allowed and not read, and `observed` may be left
-            out, as older configurations do.
-        num_envs: number of simulations stepped one after the other, at least 1.
-        seed: the run's seed, at least 0. Environments of one run need seeds of their own.
+        env_config: fields of `MujocoConfig`; `observed` may be left out, as in older configurations, and an entry
+            `name` is ignored.
+        num_envs: number of simulations, stepped one after the other; at least 1.
+        seed: seed of the batch, at least 0; each batch of a run needs another one.
 
     Raises:
         ValueError: a field is missing, unknown or out of its range.
@@ -161,18 +165,27 @@ def make_mujoco(env_config: Mapping[str, Any], num_envs: int, seed: int) -> Mujo
 class MujocoEnvironment(SteppedEnvironment):
     """A batch of one MuJoCo task; see `SteppedEnvironment` for how it is stepped.
 
-    Actions are the learner's, unbounded, and scaled linearly (ReF-ER, Appendix B):
+    Actions of the learner are unbounded and scaled linearly (ReF-ER, Appendix B):
         action of the task = action (high - low) / 2
-    All tasks have symmetric bounds, so there is no centre to add. MuJoCo clips what exceeds them. The control costs
-    of Gym's tasks are those of the action before that clip; ACER's tasks say themselves which they charge.
+    All tasks have symmetric bounds, so there is no centre to add. MuJoCo clips actions beyond the bounds. Gym's tasks
+    compute control costs from the action before clipping; ACER's tasks have a setting for it.
 
-    What follows a restored state is equal to the bit.
+    Everything that follows a restored state is bit-identical to what followed the saved one.
+
+    Args:
+        config: the protocol.
+        num_envs: number of simulations, stepped one after the other; at least 1.
+        seed: seed of the batch, at least 0.
 
     Attributes:
         config: the protocol.
-        state_size: entries of an observation, as far as they are shown.
-        max_steps: steps after which an episode is cut.
+        state_size: number of entries of an observation that are shown.
+        max_steps: number of steps after which an episode is cut.
         action_scale: (high - low) / 2, float32 [A].
+
+    Raises:
+        ValueError: `num_envs` or `seed` is out of its range, the bounds of actions are not symmetric, or the
+            observation cannot be restricted to positions.
     """
 
     def __init__(self, config: TaskConfig, num_envs: int, seed: int) -> None:
@@ -188,7 +201,7 @@ class MujocoEnvironment(SteppedEnvironment):
         observations = gymnasium.spaces.Box(-np.inf, np.inf, (self.state_size,), np.float32)
         actions = gymnasium.spaces.Box(-np.inf, np.inf, bounds.shape, np.float32)
         super().__init__(KIND, config.label, tasks, observations, actions, config.step_limit, seed)
-        mujoco.set_mju_user_warning(_show_instability)  # importing TF-Agents, as this does first, may set another
+        mujoco.set_mju_user_warning(_show_instability)  # importing TF-Agents, done above, may set another one
 
     def _begin(self, row: int, seed: int | None) -> np.ndarray:
         obs: np.ndarray = self._tasks[row].reset(seed=seed)[0]
@@ -223,17 +236,17 @@ class MujocoEnvironment(SteppedEnvironment):
 
 
 def shown_entries(task: Any, config: TaskConfig) -> int:
-    """Returns how many entries of an observation are shown, the first ones.
+    """Returns the number of an observation's first entries that are shown.
 
-    An observation that is no longer than the positions and velocities of the model together is made of
-    positions, less those along which the task moves freely, and then of all the velocities.
+    An observation that is not longer than the model's positions and velocities together consists of the positions,
+    without those along which the task moves freely, followed by all velocities.
 
     Args:
         task: one simulation.
         config: the protocol.
 
     Raises:
-        ValueError: positions are asked for, and the task's observation has another form.
+        ValueError: only positions are to be shown, and the task's observation has another form.
     """
     width, model = int(task.observation_space.shape[0]), task.model
     if config.observed == "all":

@@ -1,4 +1,4 @@
-"""Canonical names of tasks, whatever package of environments they belong to, and which tasks a run has."""
+"""Canonical names of tasks in all packages of environments, and the tasks of a run."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def task_name(package: str, task: str) -> str:
     """Returns this suite's name of a task.
 
     Args:
-        package: `config.env.name`, one of `PACKAGES`.
-        task: in any spelling that the package knows.
+        package: name of a package of environments (`config.env.name`), one of `PACKAGES`.
+        task: name of a task in any spelling that the package accepts.
 
     Raises:
-        ValueError: an unknown package, or a task that it does not have; the message lists the nearest names.
+        ValueError: the package is unknown or has no such task; the message lists similar names.
     """
     if package == "atari":
         from repro.environments import games
@@ -58,10 +58,10 @@ def task_name(package: str, task: str) -> str:
 
 
 def check_package(package: str) -> None:
-    """Checks that what a package of environments needs besides the installed ones is there; loads nothing of it.
+    """Checks that the optional module of a package of environments is installed, without importing it.
 
     Args:
-        package: `config.env.name`.
+        package: name of a package of environments (`config.env.name`).
 
     Raises:
         MissingModuleError: DeepMind Lab is not built, or ViZDoom is not installed; the message says how to get it.
@@ -77,10 +77,10 @@ def check_package(package: str) -> None:
 
 
 def task_names(package: str, tasks: Sequence[str]) -> tuple[str, ...]:
-    """Returns this suite's names of several tasks, in their order; arguments and errors as for `task_name`.
+    """Returns this suite's names of several tasks, in their order; arguments as for `task_name`.
 
     Raises:
-        ValueError: besides, a task that stands there twice.
+        ValueError: as for `task_name`, or a task occurs twice.
     """
     names = tuple(task_name(package, task) for task in tasks)
     for i, name in enumerate(names):
@@ -90,14 +90,14 @@ def task_names(package: str, tasks: Sequence[str]) -> tuple[str, ...]:
 
 
 def run_task(config: ml_collections.ConfigDict, task: str) -> str:
-    """Returns what a run is named by: its task, or the name of the set of tasks that its agent learns together.
+    """Returns the task in a run's name: its only task, or the name of the set of tasks that its agent learns together.
 
     Args:
-        config: of the experiment.
-        task: in any spelling; of a set of tasks only its own name.
+        config: configuration of the experiment.
+        task: name of a task in any spelling; the name of a set of tasks must be exact.
 
     Raises:
-        ValueError: as for `task_name`; or a single task where several are learned together.
+        ValueError: as for `task_name`, or another name is given although several tasks are learned together.
     """
     together = configs.tasks(config)
     if not together:
@@ -113,14 +113,14 @@ def run_task(config: ml_collections.ConfigDict, task: str) -> str:
 def configs_by_task(
     config: ml_collections.ConfigDict, chosen: Sequence[str] = ()
 ) -> dict[str, ml_collections.ConfigDict]:
-    """Returns the configuration of each task to evaluate: the run's own, or one of each task that it learned.
+    """Returns the configuration of each task to evaluate: the run's, or one per task that it learned together.
 
     Args:
-        config: of the run.
-        chosen: some of several tasks, in any spelling; empty for all.
+        config: configuration of the run.
+        chosen: names of some of several tasks, in any spelling; empty for all.
 
     Raises:
-        ValueError: a task that the run did not learn, or any where it learned only one.
+        ValueError: a chosen task is unknown or was not learned, or the run has one task and `chosen` is not empty.
     """
     together = configs.tasks(configs.resolve(config))
     if not together:

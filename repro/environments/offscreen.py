@@ -1,4 +1,4 @@
-"""Pictures of MuJoCo simulations from a camera of their model, without a display and from any thread."""
+"""Renders MuJoCo simulations from a camera of their model, without a display and from any thread."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from repro.environments.rendering import choose_gl
 from repro.threads import CallThread
 
 MAX_GEOMS = 1000
-"""More shapes than any scene of the control suite has."""
+"""Largest number of shapes in a scene; scenes of the control suite have fewer."""
 
 
 class OffscreenRenderer:
     """Renders simulations whose models were built from the same assets, from their first camera.
 
-    OpenGL binds a context to a thread, and environments may move from one thread to another. So all of it happens in
-    a thread of its own, and `render` may be called from any. A renderer that is not closed is closed at exit.
+    OpenGL binds a context to a thread, and environments may move from one thread to another. Rendering therefore
+    happens in a separate thread, and any thread may call `render`. A renderer that is not closed is closed at exit.
 
     Args:
-        model: of one of the simulations.
-        height, width: of a picture, in pixels, at most those of the model's offscreen buffer.
-        label: of the task, for messages.
+        model: model of one of the simulations.
+        height, width: size of a picture in pixels, at most that of the model's offscreen buffer.
+        label: name of the task, for messages.
 
     Raises:
-        RenderError: there is no graphics library that works without a display, or it fails.
+        RenderError: no graphics library works without a display.
     """
 
     def __init__(self, model: mujoco.MjModel, height: int, width: int, label: str) -> None:
@@ -44,13 +44,13 @@ class OffscreenRenderer:
         except RenderError:
             self._thread.end()
             raise
-        atexit.register(self.close)  # before MuJoCo closes the display, whose hook is older
+        atexit.register(self.close)  # runs before MuJoCo's older hook, which closes the display
 
     def render(self, model: mujoco.MjModel, data: mujoco.MjData) -> np.ndarray:
-        """Returns a picture of a simulation, uint8 [H, W, 3], red first.
+        """Returns an RGB picture of a simulation, uint8 [H, W, 3].
 
         Args:
-            model, data: the simulation, with the bodies' places of its present state.
+            model, data: the simulation, with the bodies' positions up to date.
 
         Raises:
             RenderError: the graphics library fails, or the renderer is closed.
@@ -60,7 +60,7 @@ class OffscreenRenderer:
         return self._call(self._draw, model, data)
 
     def close(self) -> None:
-        """Frees the context, if that is not done yet."""
+        """Frees the context; further calls have no effect."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -71,7 +71,7 @@ class OffscreenRenderer:
             self._thread.end()
 
     def _call(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Calls a function in the renderer's thread."""
+        """Calls a function in the renderer's thread; raises RenderError if it fails."""
         try:
             return self._thread.call(function, *args).result()
         except Exception as error:  # noqa: BLE001 - each graphics library has errors of its own

@@ -1,4 +1,4 @@
-"""Pictures of tasks, without a display."""
+"""Renders tasks without a display."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ import numpy as np
 from repro.environments.batched import RenderError, one_line
 
 LIBRARIES = {"egl": "EGL", "osmesa": "OSMesa"}
-"""Values of MUJOCO_GL that need no display, the preferred one first, and the system's library behind each."""
+"""Values of MUJOCO_GL that need no display, the preferred one first, and the system library that each uses."""
 
 QUIET_PYGAME = {"PYGAME_HIDE_SUPPORT_PROMPT": "1", "SDL_AUDIODRIVER": "dummy"}
-"""Keeps its greeting off the screen, and the complaints of a machine without sound."""
+"""Environment variables that suppress pygame's greeting and its warnings on machines without sound."""
 
 
 def render_task(task: Any, label: str) -> np.ndarray:
-    """Returns a picture of a task as it is now, uint8 [H, W, 3], red first; the task goes on as it would without.
+    """Returns an RGB picture of a task's current state, uint8 [H, W, 3], without changing what follows.
 
     Args:
-        task: a `gymnasium.Env`, of any render mode.
-        label: of the task, for messages.
+        task: a `gymnasium.Env`, made with any render mode.
+        label: name of the task, for messages.
 
     Raises:
-        RenderError: the task has no render mode `rgb_array`, or what it renders with is missing.
+        RenderError: the task has no render mode `rgb_array`, its rendering fails or returns something else, or no
+            graphics library works without a display.
     """
     if "rgb_array" not in (task.metadata.get("render_modes") or ()):
         raise RenderError(f"{label} cannot be shown: it has no render mode rgb_array.")
@@ -36,7 +37,7 @@ def render_task(task: Any, label: str) -> np.ndarray:
         os.environ.setdefault(name, value)
     if isinstance(getattr(task.unwrapped, "model", None), mujoco.MjModel):
         choose_gl()
-    # Gymnasium's environments read it where they render; nobody else needs to know of pictures when they are made.
+    # Gymnasium's environments read the mode when they render, so it need not be set when they are made.
     task.unwrapped.render_mode = "rgb_array"
     try:
         picture = task.render()
@@ -52,7 +53,7 @@ def choose_gl() -> None:
     """Sets MUJOCO_GL to a library that needs no display, unless the user has set it.
 
     Raises:
-        RenderError: none is installed, or it does not work.
+        RenderError: no such library is installed, or the chosen one does not work.
     """
     found = [name for name, library in LIBRARIES.items() if ctypes.util.find_library(library)]
     name = os.environ.get("MUJOCO_GL") or next(iter(found), None)

@@ -1,8 +1,8 @@
 """The combined challenges of the Real-World RL suite on four tasks of DeepMind's control suite.
 
-Numbers are those of the suite's specification (google-research/realworldrl_suite, docs/README.md, commit be7a51c).
-`assumed` marks what it leaves open; where its code settles that, we do as the code does. docs/control_tasks.md lists
-all of it.
+Numbers are from the suite's specification (google-research/realworldrl_suite, docs/README.md, commit be7a51c).
+`assumed` marks choices that it does not specify; where the suite's code makes them, they are as in that code.
+docs/control_tasks.md lists them all.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from repro.rng import pack_rng, unpack_rng
 
 @dataclasses.dataclass(frozen=True)
 class Level:
-    """How hard the challenges are.
+    """Difficulty of the challenges.
 
     Attributes:
-        name: of the level.
-        action_delay, observation_delay, reward_delay: steps.
-        action_noise, observation_noise: stddev of Gaussian noise.
-        dropped_prob: probability that a component of the observation that is not dropped begins to be.
-        dropped_steps: steps for which it reads 0 then.
-        stuck_prob: probability that a component of the observation that is not stuck begins to be.
-        stuck_steps: steps for which it keeps its last reading then.
-        repeated_steps: steps for which an action acts.
-        dummies: components of noise that are added to the observation.
+        name: name of the level.
+        action_delay, observation_delay, reward_delay: delays in steps.
+        action_noise, observation_noise: std of Gaussian noise.
+        dropped_prob: probability per step that a component of the observation is dropped, if it is not already.
+        dropped_steps: number of steps for which a dropped component reads 0.
+        stuck_prob: probability per step that a component of the observation gets stuck, if it is not already.
+        stuck_steps: number of steps for which a stuck component keeps its last reading.
+        repeated_steps: number of steps for which an action is applied.
+        dummies: number of noise components appended to the observation.
     """
 
     name: str
@@ -63,36 +63,40 @@ LEVELS = {
 
 
 DOMAINS = {"cartpole": "swingup", "walker": "walk", "quadruped": "walk", "humanoid": "walk"}
-"""Task of each domain."""
+"""Task in the control suite for each domain."""
 
 TASKS = {
     f"{domain}_{name}": (domain, task, level) for domain, task in DOMAINS.items() for name, level in LEVELS.items()
 }
-"""`cartpole_easy` and so on: the control suite's names, and how hard the challenges are."""
+"""Domain, task and level by name, such as `cartpole_easy`."""
 
 
 def task_name(task: str) -> str:
     """Returns this suite's name of a task; letter case, underscores and blanks make no difference.
 
     Args:
-        task: domain and level, `cartpole_easy`, `cartpole.easy`.
+        task: domain and level, such as `cartpole_easy` or `cartpole.easy`.
 
     Returns:
         One of `TASKS`.
 
     Raises:
-        UnknownTaskError: no task has this name; the message lists the nearest.
+        UnknownTaskError: no task has this name; the message lists the most similar names.
     """
     return match_task(task, tuple(TASKS), "task of the Real-World RL challenge")
 
 
 @dataclasses.dataclass(frozen=True)
 class RwrlConfig:
-    """The protocol, one field an item.
+    """The protocol of a task.
 
     Attributes:
-        task: one of `TASKS`, in any spelling that `task_name` knows.
-        max_steps: an episode is cut at this many steps; 0 for the control suite's 1000.
+        task: one of `TASKS`, in any spelling that `task_name` accepts.
+        max_steps: number of steps at which an episode is cut; 0 for the control suite's 1000.
+
+    Raises:
+        ValueError: `max_steps` is negative.
+        UnknownTaskError: no task has this name.
     """
 
     kind: ClassVar[str] = "Real-World RL"
@@ -106,16 +110,16 @@ class RwrlConfig:
 
     @property
     def label(self) -> str:
-        """What a saved state must share with the environment that takes it up: `rwrl/walker_easy`."""
+        """Label that a saved state shares with environments that can restore it: `rwrl/walker_easy`."""
         return f"rwrl/{self.task}"
 
     @property
     def step_limit(self) -> int:
-        """Steps after which an episode is cut."""
+        """Number of steps after which an episode is cut."""
         return self.max_steps or MAX_STEPS
 
     def make_task(self) -> RwrlTask:
-        """One simulation."""
+        """Returns a new simulation of the task."""
         return RwrlTask(*TASKS[self.task])
 
 
@@ -123,9 +127,9 @@ def make_rwrl(env_config: Mapping[str, Any], num_envs: int, seed: int) -> DmCont
     """Returns a batch of one task of the Real-World RL challenge, observed by features.
 
     Args:
-        env_config: the fields of `RwrlConfig`; an entry `name` is allowed and not read.
-        num_envs: number of simulations stepped one after the other, at least 1.
-        seed: the run's seed, at least 0. Environments of one run need seeds of their own.
+        env_config: the fields of `RwrlConfig`; an entry `name` is ignored.
+        num_envs: number of simulations, stepped one after the other; at least 1.
+        seed: seed of the batch, at least 0; each batch of a run needs another one.
 
     Raises:
         ValueError: a field is missing, unknown or out of its range.
@@ -135,10 +139,10 @@ def make_rwrl(env_config: Mapping[str, Any], num_envs: int, seed: int) -> DmCont
 
 
 class DelayLine:
-    """Gives what it was given some steps ago, and the first item until then.
+    """Delays a sequence of items by some steps; the first item fills the steps before.
 
     Args:
-        steps: of delay; 0 gives what it is given.
+        steps: number of steps of delay; 0 passes items on at once.
     """
 
     def __init__(self, steps: int) -> None:
@@ -146,31 +150,34 @@ class DelayLine:
         self._waiting: collections.deque[np.ndarray] = collections.deque()
 
     def pass_on(self, item: np.ndarray) -> np.ndarray:
-        """Takes the item of this step; returns that of `steps` steps ago."""
+        """Takes the item of the current step; returns the item of `steps` steps ago."""
         if not self._waiting:
             self._waiting.extend([item] * self._steps)
         self._waiting.append(item)
         return self._waiting.popleft()
 
     def get_state(self) -> np.ndarray:
-        """Returns what waits, [steps, ...], or [0] before the first item."""
+        """Returns the delayed items, [steps, ...]; an empty array [0] before the first item."""
         return np.array(self._waiting)
 
     def set_state(self, state: np.ndarray) -> None:
-        """Takes up what `get_state` returned."""
+        """Restores what `get_state` returned."""
         self._waiting = collections.deque(np.array(state))
 
 
 class Spells:
-    """Components that fail for some steps, each for itself.
+    """Spells of failure of components, independent of each other.
 
-    A component that works begins to fail with a probability, at each step, and then fails for a number of steps. It may
-    fail again right afterwards.
+    At each step, a component that works begins to fail with some probability, and then fails for a fixed number of
+    steps. It may fail again right afterwards.
 
     Args:
         size: number of components.
-        prob: probability, for a component that works.
-        steps: that a failure lasts.
+        prob: probability per step that a component that works begins to fail.
+        steps: number of steps that a failure lasts.
+
+    Attributes:
+        left: number of remaining steps of failure of each component, int64 [size].
     """
 
     def __init__(self, size: int, prob: float, steps: int) -> None:
@@ -178,7 +185,7 @@ class Spells:
         self.left = np.zeros(size, np.int64)
 
     def sample(self, rng: np.random.Generator) -> np.ndarray:
-        """Goes on by one step; returns which components fail in it, bool [size]."""
+        """Advances by one step; returns which components fail in it, bool [size]."""
         begins = rng.random(self.left.size) < self._prob
         self.left[(self.left == 0) & begins] = self._steps
         fails = self.left > 0
@@ -187,18 +194,19 @@ class Spells:
 
 
 class Challenges:
-    """What stands between an agent and one environment at one level.
+    """The challenges between an agent and one environment.
 
-    `assumed` order, that of the suite's code: an action is delayed, noisy, brought within its bounds and then repeated;
-    an observation is noisy, dropped, stuck and then delayed, and the dummies, unit Gaussians, are not delayed.
-    `assumed`: all of it goes on from episode to episode, as in the suite's code. So the last rewards of an episode are
-    paid in the next, and the first one of all is paid once more for each step of delay.
+    The order is `assumed` to be that of the suite's code: actions are delayed, get noise, are clipped to their bounds
+    and repeated; observations get noise, dropped components and stuck components, and are then delayed. The dummies,
+    unit Gaussians, are not delayed. It is also `assumed` that everything continues from one episode to the next, as in
+    the suite's code. The last rewards of an episode are therefore paid in the next one, and the very first reward is
+    paid once more for each step of delay.
 
     Args:
-        level: how hard they are.
-        num_features: S, of the environment.
-        low, high: bounds of the actuators, [A]; the noise is in the same units.
-        rng: of this environment alone.
+        level: difficulty of the challenges.
+        num_features: S, the number of features of the environment.
+        low, high: bounds of the actuators, [A]; action noise has the same units.
+        rng: random number generator, used by this environment only.
     """
 
     def __init__(
@@ -210,12 +218,12 @@ class Challenges:
         self._rewards = DelayLine(level.reward_delay)
         self._dropped = Spells(num_features, level.dropped_prob, level.dropped_steps)
         self._stuck = Spells(num_features, level.stuck_prob, level.stuck_steps)
-        self._reading = np.empty(0)  # the last one; before the first there is none to be stuck at
-        self._held = np.empty(0)  # the action that acts
-        self._held_for = 0  # steps for which it still does
+        self._reading = np.empty(0)  # the last reading, at which components get stuck; empty before the first
+        self._held = np.empty(0)  # the action that is applied
+        self._held_for = 0  # number of steps for which it is still applied
 
     def act(self, action: np.ndarray) -> np.ndarray:
-        """Returns the action that acts, [A], for the one that was chosen."""
+        """Returns the action that is applied, [A], given the one that was chosen, [A]."""
         delayed = self._actions.pass_on(action)
         noisy = np.clip(self._rng.normal(delayed, self._level.action_noise), self._low, self._high)
         if self._held_for == 0:
@@ -224,7 +232,7 @@ class Challenges:
         return self._held
 
     def observe(self, features: np.ndarray) -> np.ndarray:
-        """Returns what is read, [S + dummies], where the environment's features are [S]."""
+        """Returns the agent's observation, [S + dummies], given the environment's features, [S]."""
         reading = self._rng.normal(features, self._level.observation_noise)
         reading[self._dropped.sample(self._rng)] = 0.0
         stuck = self._stuck.sample(self._rng)
@@ -235,11 +243,11 @@ class Challenges:
         return np.concatenate((self._observations.pass_on(reading), dummies))
 
     def pay(self, reward: float) -> float:
-        """Returns the reward that is paid, for the one that was earned."""
+        """Returns the delayed reward, given the reward of the current step."""
         return float(self._rewards.pass_on(np.array(reward)))
 
     def get_state(self) -> dict[str, Any]:
-        """Returns what `set_state` needs to go on exactly here: arrays, numbers and strings."""
+        """Returns what `set_state` needs to continue exactly from here: arrays, numbers and strings."""
         lines = {"actions": self._actions, "observations": self._observations, "rewards": self._rewards}
         return {
             "rng": pack_rng(self._rng),
@@ -252,7 +260,7 @@ class Challenges:
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Takes up what `get_state` returned."""
+        """Restores what `get_state` returned."""
         unpack_rng(self._rng, state["rng"])
         self._dropped.left, self._stuck.left = np.array(state["dropped"]), np.array(state["stuck"])
         self._reading, self._held = np.array(state["reading"]), np.array(state["held"])
@@ -265,14 +273,14 @@ class Challenges:
 class RwrlTask(SuiteTask):
     """One simulation of one task with the challenges of a level.
 
-    Each episode has a model of its own, whose parameter is uniform over the level's range.
+    Each episode has a new model, whose parameter is sampled uniformly from the level's range.
 
     Args:
-        domain, task: the suite's names, of `DOMAINS`.
-        level: how hard the challenges are.
+        domain, task: names in the control suite, an item of `DOMAINS`.
+        level: difficulty of the challenges.
 
     Attributes:
-        parameter: value of the present model's parameter.
+        parameter: value of the current model's parameter.
     """
 
     def __init__(self, domain: str, task: str, level: Level) -> None:
@@ -304,12 +312,12 @@ class RwrlTask(SuiteTask):
         self._challenges.set_state(state["challenges"])
 
     def _seed_challenges(self, seed: int) -> None:
-        # Not the seed alone, which is that of the task's own rng.
+        # The seed alone is already that of the task's rng.
         self._rng = np.random.default_rng((seed, 1))
         self._challenges = Challenges(self._level, self._num_hidden, self.low, self.high, self._rng)
 
     def _build(self, parameter: float) -> None:
-        """Replaces the simulation by one with this parameter."""
+        """Replaces the simulation by one whose model has this parameter."""
         self._physics.free()
         self._physics, self.parameter = rwrl_models.perturbed_physics(self._domain, parameter), parameter
 

@@ -1,7 +1,7 @@
 """Models of the Real-World RL suite: tasks of the control suite with one physical parameter changed.
 
-The parameters, their ranges and what they change are those of google-research/realworldrl_suite (commit be7a51c),
-`realworldrl_suite/environments/*.py`; neither its specification nor the STAC paper prints them.
+The parameters, their ranges and the changes to the models are from google-research/realworldrl_suite (commit be7a51c),
+`realworldrl_suite/environments/*.py`; neither its specification nor the STAC paper gives them.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ import numpy as np
 from repro.environments.dm_control_task import import_suite
 
 SKY, SKY_SIZE = "./common/skybox.xml", b'"32"'
-"""The sky's texture and its size in pixels here; the suite's of 800 makes nine tenths of the time to build a model."""
+"""Texture of the sky and its size in pixels; the suite's 800 pixels take nine tenths of the time to build a model."""
 
 
 class Perturbation(NamedTuple):
-    """The parameter of a domain that is sampled for each episode.
+    """The physical parameter of a domain that is sampled for each episode.
 
-    change: writes a value of it into the model's XML.
-    ranges: (min, max) by level.
+    Attributes:
+        change: function that writes a value of the parameter into the model's XML.
+        ranges: smallest and largest value for each level.
     """
 
     change: Callable[[ElementTree.Element, float], None]
@@ -32,11 +33,11 @@ class Perturbation(NamedTuple):
 
 
 def perturbed_physics(domain: str, value: float) -> Any:
-    """Returns a `Physics` of the suite whose model has a parameter changed.
+    """Returns a `Physics` of the suite with a changed parameter of the model.
 
     Args:
         domain: one of `PERTURBATIONS`.
-        value: of its parameter.
+        value: value of the domain's parameter.
     """
     import_suite()
     module = importlib.import_module(f"dm_control.suite.{domain}")
@@ -52,11 +53,11 @@ def perturbed_physics(domain: str, value: float) -> Any:
 
 
 def upright_start(task: Any, physics: Any) -> None:
-    """Begins an episode of the quadruped upright, facing anywhere, where the control suite turns it in any way.
+    """Begins an episode of the quadruped upright with a random heading; the control suite samples any orientation.
 
     Args:
         task: `quadruped.Move`, whose rng is used.
-        physics: of the simulation.
+        physics: physics of the simulation.
     """
     azimuth = task.random.uniform(0, 2 * math.pi)
     orientation = np.array((math.cos(azimuth / 2), 0, 0, math.sin(azimuth / 2)))
@@ -65,14 +66,14 @@ def upright_start(task: Any, physics: Any) -> None:
 
 
 def _pole_length(model: ElementTree.Element, length: float) -> None:
-    """Metres, and a tenth of it in kilograms; 1 in the control suite."""
+    """Sets the pole's length in metres and its mass to a tenth of that in kilograms; 1 in the control suite."""
     pole = model.findall("./default/default/geom")[0]
     pole.set("fromto", f"0 0 0 0 0 {length}")
     pole.set("mass", str(length / 10))
 
 
 def _thigh_length(model: ElementTree.Element, half_length: float) -> None:
-    """Half the length of both thighs in metres; 0.225 in the control suite."""
+    """Sets half the length of both thighs in metres; 0.225 in the control suite."""
     for thigh in model.findall("./worldbody/body/body/geom"):
         thigh.set("pos", f"0 0 {-half_length}")
         thigh.set("size", f"0.05 {half_length}")
@@ -81,14 +82,17 @@ def _thigh_length(model: ElementTree.Element, half_length: float) -> None:
 
 
 def _shin_length(model: ElementTree.Element, length: float) -> None:
-    """Length of all four shins along two axes each, in metres; 0.25 in the control suite."""
+    """Sets the length of all four shins along two axes each in metres; 0.25 in the control suite."""
     model.findall("./default/default/default[@class='knee']/geom")[0].set("fromto", f"0 0 0 {length} 0 {-length}")
     for ankle in model.findall("./worldbody/body/body/body/body"):
         ankle.set("pos", f"{length} 0 {-length}")
 
 
 def _contact_friction(model: ElementTree.Element, friction: float) -> None:
-    """Sliding friction of body and floor; 0.7 and 1 in the control suite, which has 0.005 and 0.0001 for the others."""
+    """Sets the sliding friction of body and floor, 0.7 and 1 in the control suite.
+
+    The torsional and rolling frictions become 0.1; they are 0.005 and 0.0001 in the control suite.
+    """
     for part in ("./default/default/geom", "./worldbody/geom"):
         model.findall(part)[0].set("friction", f"{friction} .1 .1")
 

@@ -1,4 +1,4 @@
-"""TF-Agents specs of gymnasium spaces, and specs free of TensorFlow's wrappers."""
+"""TF-Agents specs of Gymnasium spaces, and specs without TensorFlow's wrappers."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tf_agents.specs import tensor_spec
 from tf_agents.typing import types
 
 STACK = 4
-"""Frames in a stack."""
+"""Number of frames in a stack."""
 
 
 class FrameStackSpace(gymnasium.spaces.Box):
-    """Space of a game's last grey frames, uint8 [height, width, STACK], the newest last.
+    """Space of a game's latest grey frames, uint8 [height, width, STACK], the newest last.
 
-    It says more than its shape: an observation has the newest frames of the one before and one more. Where a game
-    starts, all frames before its first are black.
+    It implies that an observation consists of the newest frames of the previous one and one more. At the start of a
+    game, all frames before its first are black.
 
     Args:
-        height, width: of a frame, pixels.
+        height, width: size of a frame in pixels.
     """
 
     def __init__(self, height: int, width: int) -> None:
@@ -29,18 +29,18 @@ class FrameStackSpace(gymnasium.spaces.Box):
 
 
 class FrameStackSpec(tensor_spec.BoundedTensorSpec):
-    """Spec of a `FrameStackSpace`, by which unrolls and replays know that they need to store each frame only once."""
+    """Spec of a `FrameStackSpace`; unrolls and replays with this spec store each frame only once."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FrameStackSpec, super().__reduce__()[1]
 
 
 def tensor_spec_of(space: gymnasium.Space, name: str) -> types.NestedTensorSpec:
-    """Returns the bounded TF-Agents tensor spec of one (unbatched) gymnasium space.
+    """Returns the bounded TF-Agents tensor spec of an unbatched Gymnasium space.
 
     Args:
-        space: a `Box`, a `Discrete` (int32 from its start), or a `Dict` of such.
-        name: name of the spec; the entries of a `Dict` carry their own keys.
+        space: a `Box`, a `Discrete` (int32 from its start), or a `Dict` of these.
+        name: name of the spec; entries of a `Dict` are named by their keys.
 
     Returns:
         A `BoundedTensorSpec` of the space's shape, dtype and bounds, a `FrameStackSpec` of a `FrameStackSpace`, or a
@@ -68,9 +68,9 @@ def tensor_spec_of(space: gymnasium.Space, name: str) -> types.NestedTensorSpec:
 
 
 def unwrapped(nest: Any) -> Any:
-    """The same nest of dicts, tuples and lists without the wrappers that an agent's attributes are tracked with.
+    """Returns a nest of dicts, tuples and lists without the wrappers with which TensorFlow tracks attributes.
 
-    Nests made like a wrapped one are wrapped as well, and taking one apart then takes several times as long.
+    Nests packed like a wrapped one are wrapped, too, and flattening them takes several times as long.
     """
     if isinstance(nest, dict):
         return {key: unwrapped(value) for key, value in nest.items()}

@@ -1,4 +1,4 @@
-"""Batches of tasks that are stepped by the calling thread, and the books of their episodes."""
+"""Batches of tasks that are stepped by the calling thread, with the state of their episodes."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from repro.aligned import aligned_empty
 from repro.environments.batched import check_reset
 
 DEFAULT_FPS = 30
-"""Steps in a second of play where a task does not say how many."""
+"""Number of steps in a second of play for tasks without `render_fps`."""
 
 
 class SteppedEnvironment(gymnasium.vector.VectorEnv):
-    """A batch of one task, stepped by the calling thread. Subclasses say how one task is begun, stepped and saved.
+    """A batch of one task, stepped by the calling thread. Subclasses begin, step and save a task.
 
-    An episode that ended is followed by the next one in NEXT_STEP fashion: the step after the end takes no
-    action and returns the first observation of the new episode with reward 0.
+    Episodes follow each other as in Gymnasium's NEXT_STEP mode: the step after the end of an episode ignores its action
+    and returns the first observation of the next episode with reward 0.
 
-    One instance belongs to one thread at a time; several instances may be stepped by as many threads.
-
-    Attributes:
-        num_actions: number of Discrete actions, or components of a Box action.
+    An instance may be used by one thread at a time; different threads may step different instances.
 
     Args:
-        kind: of environment, for messages.
-        label: of the task, which a saved state must share with the environment that takes it up.
-        tasks: N of them, at least 1.
-        observation_space, action_space: what a learner sees of one task.
-        step_limit: steps after which an episode is cut; 0 for never.
-        seed: the run's, at least 0.
+        kind: kind of environment, for messages.
+        label: name of the task, which a saved state shares with environments that can restore it.
+        tasks: the N simulations of the task, at least 1.
+        observation_space, action_space: the learner's spaces for one task.
+        step_limit: number of steps after which an episode is cut; 0 for no limit.
+        seed: seed of the batch, at least 0.
+
+    Attributes:
+        num_actions: number of Discrete actions, or of components of a Box action.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class SteppedEnvironment(gymnasium.vector.VectorEnv):
         step_limit: int,
         seed: int,
     ) -> None:
-        from tf_agents.trajectories import time_step as ts  # TensorFlow is for tasks that are played, not named
+        from tf_agents.trajectories import time_step as ts  # names of tasks are found without TensorFlow
 
         from repro.environments import specs
 
@@ -70,55 +70,56 @@ class SteppedEnvironment(gymnasium.vector.VectorEnv):
         self._seed = seed
         self._is_reset = False
         self._observation = np.zeros((n, *observation_space.shape), observation_space.dtype)
-        # Lists: Python's numbers are several times faster than elements of arrays.
+        # Lists, because Python's numbers are several times faster than elements of arrays.
         self._over = [False] * n
         self._steps = [0] * n
         self._returns = [0.0] * n
 
     def _episode_seed(self, row: int) -> int:
-        """Seed of one task's rng, for `reset`."""
+        """Returns the seed of one task's rng for `reset`."""
         return int(np.random.SeedSequence((self._seed, row)).generate_state(1)[0])
 
     @abc.abstractmethod
     def _begin(self, row: int, seed: int | None) -> np.ndarray:
-        """Begins an episode of one task; returns its first observation, as a learner sees it.
+        """Begins an episode of one task; returns its first observation in the learner's space.
 
         Args:
-            row: number of the task.
-            seed: of the task's rng; None goes on with the one it has.
+            row: index of the task.
+            seed: new seed of the task's rng; None continues with the current rng.
         """
 
     @abc.abstractmethod
     def _decode(self, actions: np.ndarray) -> Sequence[Any] | np.ndarray:
-        """One action for each task, of the learner's actions [N, ...], which are checked.
+        """Checks the learner's actions [N, ...]; returns one action for each task.
 
         Raises:
-            ValueError: actions outside their range.
+            ValueError: an action is outside its range.
         """
 
     def _dispatch(self, actions: Sequence[Any] | np.ndarray | None) -> None:
-        """Sets off what every task does next, of tasks that run elsewhere; `_begin` and `_advance` then wait for each.
+        """Starts the next step of all tasks that run in other processes, for which `_begin` and `_advance` then wait.
 
         Args:
-            actions: one for each task, as `_decode` returns them; None where all begin an episode.
+            actions: one action for each task, as `_decode` returns them; None if all tasks begin an episode.
         """
 
     @abc.abstractmethod
     def _advance(self, row: int, action: Any) -> tuple[np.ndarray, float, bool, bool]:
-        """Steps one task: observation as a learner sees it, reward, terminated, truncated by the task."""
+        """Steps a task; returns the observation in the learner's space, reward, terminated, truncated by the task."""
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begins an episode in every task, each with an rng of its own, newly seeded.
+        """Begins an episode in every task and seeds the task's rng.
 
         Args:
-            seed: replaces the run's seed; None takes it again.
-            options: none are known.
+            seed: new seed of the batch; None uses the current seed again.
+            options: no options are supported.
 
         Returns:
-            observation: [N, ...]; an info that is empty.
+            observation: [N, ...].
+            info: empty.
 
         Raises:
-            ValueError: an option was given or the seed is negative; or an observation does not fit its space.
+            ValueError: an option was given, the seed is negative, or an observation does not fit its space.
         """
         check_reset(self._kind, seed, options)
         if seed is not None:
@@ -132,24 +133,25 @@ class SteppedEnvironment(gymnasium.vector.VectorEnv):
         return self._observation.copy(), {}
 
     def step(self, actions: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Makes one step of every task.
+        """Steps every task.
 
         Args:
-            actions: the learner's, int32 [N] or float32 [N, A]. Not read where the last step ended an episode.
+            actions: the learner's actions, int32 [N] or float32 [N, A]; ignored where the previous step ended an
+              episode.
 
         Returns:
-            observation: [N, ...], new memory that is read again by `get_state`, and so not to be written to before
-              the next step. A step that ends an episode returns its last.
-            reward: as the task gives it, float32 [N]. 0 where an episode begins.
-            terminated: bool [N], the task ended (as by a fall): what follows is worth 0.
-            truncated: bool [N], the time limit was reached, or the task cut the episode itself, and it had not ended:
-              the observation's value counts.
-            info: `game_over` bool [N], this step ended the episode, either way; `episode_return` float32 [N],
-              the sum of its rewards so far; `episode_frames` int32 [N], its steps so far.
+            observation: [N, ...], in new memory. Do not write to it before the next step, since `get_state` reads it.
+              The step that ends an episode returns its last observation.
+            reward: the task's reward, float32 [N]; 0 where an episode begins.
+            terminated: bool [N], whether the task ended, for example by a fall; the value of what follows is then 0.
+            truncated: bool [N], whether a time limit or the task cut the episode without ending it; the value of the
+              observation then counts.
+            info: `game_over` bool [N], whether this step ended the episode in either way; `episode_return`
+              float32 [N], the sum of its rewards so far; `episode_frames` int32 [N], the number of its steps so far.
 
         Raises:
-            ValueError: the actions have a wrong shape or range; or an observation does not fit its space.
-            RuntimeError: called before `reset` or `set_state`.
+            ValueError: the actions have a wrong shape or range, or an observation does not fit its space.
+            RuntimeError: `step` was called before `reset` or `set_state`.
         """
         if not self._is_reset:
             raise RuntimeError(f"{self._kind}: step was called before reset.")
@@ -180,7 +182,7 @@ class SteppedEnvironment(gymnasium.vector.VectorEnv):
         return observation, reward, terminated, truncated, info
 
     def get_state(self) -> dict[str, Any]:
-        """Returns what `set_state` needs to go on exactly here: numpy arrays, numbers and strings."""
+        """Returns what `set_state` needs to continue exactly from here: NumPy arrays, numbers and strings."""
         return {
             "task": self._label,
             "seed": self._seed,
@@ -191,10 +193,10 @@ class SteppedEnvironment(gymnasium.vector.VectorEnv):
         }
 
     def set_state(self, state: Mapping[str, Any]) -> Any:
-        """Takes the books of `get_state` over; subclasses do the same for the tasks.
+        """Restores the state of the episodes from `get_state`; subclasses also restore the tasks.
 
         Args:
-            state: from `get_state` of a batch of the same task and size.
+            state: state from `get_state` of a batch of the same task and size.
 
         Returns:
             The current observation, as `step` or `reset` returned it.
@@ -221,10 +223,10 @@ class SteppedEnvironment(gymnasium.vector.VectorEnv):
         return self._observation.copy()
 
     def render_first(self) -> np.ndarray:
-        """Returns a picture of the first task as it is now, uint8 [H, W, 3], red first.
+        """Returns an RGB picture of the current state of the first task, uint8 [H, W, 3].
 
         Raises:
-            RenderError: it cannot be shown.
+            RenderError: the task cannot be rendered.
         """
         from repro.environments.rendering import render_task
 

@@ -1,4 +1,4 @@
-"""Batches of ViZDoom scenarios: 3D levels whose engine installs with pip; docs/vizdoom.md."""
+"""Batches of ViZDoom scenarios, 3D levels whose engine installs with pip; see docs/vizdoom.md."""
 
 from __future__ import annotations
 
@@ -19,20 +19,26 @@ KIND = "ViZDoom"
 """Name of this kind of environments in messages."""
 
 ENGINE_FPS = 35
+"""Number of the engine's frames in a second of play."""
 ENGINE_HEIGHT, ENGINE_WIDTH = 120, 160
+"""Size of the engine's frames in pixels."""
 
 
 @dataclasses.dataclass(frozen=True)
 class VizdoomConfig:
-    """The protocol, one field an item.
+    """The protocol of a scenario.
 
     Attributes:
-        task: a scenario in any spelling that `vizdoom_scenarios.scenario_name` knows.
-        frame_skip: frames of the engine, 35 a second, for which an action is held; at least 1.
+        task: a scenario in any spelling that `vizdoom_scenarios.scenario_name` accepts.
+        frame_skip: number of frames of the engine, 35 a second, for which an action is held; at least 1.
         height: height of the observation in pixels, at most 120.
         width: width of the observation in pixels, at most 160.
         reward_clip: one of `reward_clips.REWARD_CLIPS`.
         last_action_and_reward: whether `make_environment` adds them to the observations; see `WithLastStep`.
+
+    Raises:
+        ValueError: a field is out of its range.
+        UnknownTaskError: no scenario has the task's name.
     """
 
     task: str
@@ -52,7 +58,7 @@ class VizdoomConfig:
         check_reward_clip(KIND, self.reward_clip)
 
     def make_task(self) -> Game:
-        """One scenario in an engine of its own.
+        """Returns a scenario with a new engine.
 
         Raises:
             MissingModuleError: ViZDoom is not installed.
@@ -64,15 +70,14 @@ def make_vizdoom(env_config: Mapping[str, Any], num_envs: int, seed: int) -> Viz
     """Returns a batch of one scenario of ViZDoom.
 
     Args:
-        env_config: the fields of `VizdoomConfig`, of which those with defaults may be left out; an entry `name` is
-            allowed and not read.
-        num_envs: number of engines stepped one after the other, at least 1.
-        seed: the run's seed, at least 0. Environments of one run need seeds of their own.
+        env_config: fields of `VizdoomConfig`; those with defaults may be left out, and an entry `name` is ignored.
+        num_envs: number of engines, stepped one after the other; at least 1.
+        seed: seed of the batch, at least 0; each batch of a run needs another one.
 
     Raises:
         ValueError: a field is missing, unknown or out of its range.
         UnknownTaskError: no scenario has this name.
-        MissingModuleError: ViZDoom is not installed; the message says how to do that.
+        MissingModuleError: ViZDoom is not installed; the message says how to install it.
     """
     return VizdoomEnvironment(read_config(KIND, VizdoomConfig, env_config), num_envs, seed)
 
@@ -80,20 +85,30 @@ def make_vizdoom(env_config: Mapping[str, Any], num_envs: int, seed: int) -> Viz
 class VizdoomEnvironment(SteppedLevels):
     """A batch of one scenario of ViZDoom; see `SteppedLevels` for how it is stepped.
 
-    Observations are frames, uint8 [height, width, 3]. The frame of a step in which the player dies or the map ends is
-    the one before it: the engine has none.
+    Observations are frames, uint8 [height, width, 3]. The engine renders no frame for a step in which the player dies
+    or the map ends; such a step returns the previous frame.
 
-    Ends. A death and a map's end are terminated, the scenario's time limit is truncated: what follows it has a value.
-    The limit is kept in whole actions, so an episode's last one counts in full.
+    Ends of episodes. The player's death and the end of a map terminate an episode, and the scenario's time limit
+    truncates it. The limit is rounded up to whole actions.
 
-    Episodes. Number e of environment i has a seed made of the run's, i and e, and depends on nothing but that and its
-    actions. None is used twice: not by a run that goes on with new episodes from saved counters either.
+    Episodes. Episode e of environment i has a seed computed from the batch's seed, i and e, and depends only on this
+    seed and its actions. No seed is used twice, not even by a run that continues with new episodes from saved counters.
 
-    Saved states hold the actions of open episodes, which `set_state` plays again: what follows is equal to the bit.
+    Saved states contain the actions of open episodes, which `set_state` replays; everything that follows is
+    bit-identical.
+
+    Args:
+        config: the protocol.
+        num_envs: number of engines, stepped one after the other; at least 1.
+        seed: seed of the batch, at least 0.
 
     Attributes:
         config: the protocol.
         actions: names of the buttons that each action presses.
+
+    Raises:
+        ValueError: `num_envs` or `seed` is out of its range.
+        MissingModuleError: ViZDoom is not installed.
     """
 
     def __init__(self, config: VizdoomConfig, num_envs: int, seed: int) -> None:
@@ -104,11 +119,11 @@ class VizdoomEnvironment(SteppedLevels):
         self._max_steps = math.ceil(tasks[0].time_limit / config.frame_skip)
         size, rewards = (config.height, config.width), (config.frame_skip, config.reward_clip)
         super().__init__(KIND, config.task, tasks, size, len(self.actions), self._max_steps, seed, *rewards)
-        self._played: list[list[int]] = [[] for _ in tasks]  # actions of the present episodes
+        self._played: list[list[int]] = [[] for _ in tasks]  # actions of the current episodes
 
     @property
     def max_steps(self) -> int:
-        """Steps after which an episode is cut.
+        """Number of steps after which an episode is cut.
 
         Raises:
             ValueError: the scenario has no time limit.
@@ -120,14 +135,15 @@ class VizdoomEnvironment(SteppedLevels):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begins a new episode everywhere.
+        """Begins a new episode in every environment.
 
         Args:
-            seed: replaces the run's and begins its sequence of episodes again; None goes on in the sequence.
-            options: none are known.
+            seed: new seed of the batch, which restarts its sequence of episodes; None continues the sequence.
+            options: no options are supported.
 
         Returns:
-            observation: [N, height, width, 3]; an info that is empty.
+            observation: [N, height, width, 3].
+            info: empty.
 
         Raises:
             ValueError: an option was given or the seed is negative.
@@ -142,17 +158,17 @@ class VizdoomEnvironment(SteppedLevels):
         return super().get_state() | {"episodes": np.array(self._episodes), "played": played}
 
     def set_state(self, state: Mapping[str, Any]) -> np.ndarray:
-        """Brings every environment to where `get_state` was called, by playing its open episode again.
+        """Restores every environment to where `get_state` was called, by replaying its open episode.
 
         Args:
-            state: from `get_state` of a batch of the same scenario and size.
+            state: state from `get_state` of a batch of the same scenario and size.
 
         Returns:
             The current observation, as `step` or `reset` returned it.
 
         Raises:
-            ValueError: the state is of another scenario, another number of environments or other observations, or an
-                episode comes out differently.
+            ValueError: the state is of another scenario, another number of environments or other observations, or a
+                replayed episode differs from the saved one.
         """
         observation = super().set_state(state)
         self._episodes = np.asarray(state["episodes"]).tolist()
@@ -169,11 +185,11 @@ class VizdoomEnvironment(SteppedLevels):
         return observation
 
     def _episode_seed(self, row: int) -> int:
-        """Seed of the episode that a task is in or begins, in [0, 2^31)."""
+        """Returns the seed of a task's current episode, in [0, 2^31)."""
         return int(np.random.SeedSequence((self._seed, row, self._episodes[row])).generate_state(1)[0] >> 1)
 
     def _begin(self, row: int, seed: int | None) -> np.ndarray:
-        del seed  # follows from the episode's number
+        del seed  # computed from the episode's number below
         self._episodes[row] += 1
         self._played[row] = []
         return self._tasks[row].begin(self._episode_seed(row))
@@ -186,7 +202,7 @@ class VizdoomEnvironment(SteppedLevels):
         return frame, reward, False, False
 
     def _replay(self, row: int) -> np.ndarray | None:
-        """The last frame of a task's open episode, played from its beginning; None where it ends."""
+        """Replays a task's open episode from its beginning; returns its last frame, or None if the episode ends."""
         frame = self._tasks[row].begin(self._episode_seed(row))
         for action in self._played[row]:
             _, frame = self._tasks[row].step(action)

@@ -1,4 +1,4 @@
-"""One scenario of ViZDoom in an engine of its own, which is a process that ends with this one."""
+"""One scenario of ViZDoom with its own engine, a process that ends with this one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from repro.environments.vizdoom_scenarios import actions_of
 from repro.processes import PR_SET_PDEATHSIG
 
 SETTLING_PICTURES = 16
-"""Pictures until a weapon has stopped to swing: by at most 16 pixels, of which each takes one or more."""
+"""Number of tics after which a weapon no longer swings: by up to 16 pixels at first, by at least one less each tic."""
 
 STARTER = """#!/bin/sh
 cd '{folder}' && exec '{python}' -IS -c '
@@ -25,32 +25,32 @@ os.setsid()
 ctypes.CDLL(None).prctl({end_with_parent}, {kill})
 os.execv(sys.argv[1], sys.argv[1:])' '{engine}' "$@"
 """
-"""Starts the engine in a folder for its files and a session of its own, and lets it end with whoever started it.
+"""Script that starts the engine in a folder for its files and in a new session, and ends it with its parent process.
 
-Ctrl-C then reaches the run alone, which saves, and no engine outlives a run that was killed.
+Ctrl-C then reaches only the run, which saves, and no engine outlives a run that is killed.
 """
 
 
 class Game:
-    """One scenario. An episode depends on its seed and actions alone, not on those before it.
+    """One scenario. An episode depends only on its seed and actions, not on earlier episodes.
 
-    The engine draws 160 x 120 pixels, its smallest size, which are averaged over areas. Scenario, rewards, difficulty
-    and first tics are those of the package's settings, but for the time limit: `time_limit` is for the caller to keep,
-    so that there is a picture of the last state. The pictures are those of Freedoom, which comes with the package.
+    The engine renders 160 x 120 pixels, its smallest size, which are averaged over areas. Scenario, rewards, difficulty
+    and first tics are as in the package's settings. The engine's time limit is turned off, so that there is a frame of
+    the last state; the caller applies `time_limit`. The graphics are those of Freedoom, which comes with the package.
 
     Args:
         scenario: one of `SCENARIOS`.
-        height, width: of a frame, in pixels, at most those of the engine.
-        frame_skip: tics for which an action is held; at least 1.
-        render_fps: see `metadata`.
+        height, width: size of a frame in pixels, at most that of the engine's frames.
+        frame_skip: number of tics for which an action is held; at least 1.
+        render_fps: number of agent steps in a second of play.
 
     Raises:
         MissingModuleError: ViZDoom is not installed.
 
     Attributes:
-        metadata: `render_fps`, agent steps in a second of play.
+        metadata: Gymnasium's metadata with `render_fps`.
         actions: names of the buttons that each action presses.
-        time_limit: tics after which the scenario ends; 0 for never.
+        time_limit: number of tics after which the scenario ends; 0 for no limit.
     """
 
     def __init__(self, scenario: str, height: int, width: int, frame_skip: int, render_fps: float) -> None:
@@ -63,7 +63,7 @@ class Game:
         self._game = game = vizdoom.DoomGame()
         package = Path(vizdoom.root_path)
         game.load_config(str(package / "scenarios" / f"{scenario}.cfg"))
-        game.set_doom_game_path(str(package / "freedoom2.wad"))  # also where there is the original
+        game.set_doom_game_path(str(package / "freedoom2.wad"))  # also if the original is installed
         game.set_vizdoom_path(self._write_starter(Path(vizdoom.exe_path)))
         game.set_mode(vizdoom.Mode.PLAYER)
         game.set_window_visible(False)
@@ -76,15 +76,15 @@ class Game:
         self.actions = actions_of(buttons)
         self._presses = [[button in action for button in buttons] for action in self.actions]
         game.init()
-        self._end = weakref.finalize(self, game.close)  # at exit it comes before the folder's, which is older
+        self._end = weakref.finalize(self, game.close)  # runs before the folder's older finalizer
 
     def begin(self, seed: int) -> np.ndarray:
         """Begins an episode; returns its first frame, uint8 [height, width, 3].
 
-        How far a weapon swings outlives an episode in the engine. It settles in a few tics of standing still.
+        The engine carries the swing of a weapon over to the next episode; some tics without an action reset it.
 
         Args:
-            seed: in [0, 2^31).
+            seed: seed of the episode, in [0, 2^31).
         """
         self._game.new_episode()
         for _ in range(SETTLING_PICTURES):
@@ -94,10 +94,10 @@ class Game:
         return self._frame()
 
     def step(self, action: int) -> tuple[float, np.ndarray | None]:
-        """Holds an action; returns the sum of rewards and the frame, None where the player died or the map ended.
+        """Holds an action; returns the sum of rewards and the frame, or None if the player died or the map ended.
 
         Args:
-            action: number among `actions`.
+            action: index of one of `actions`.
         """
         reward = self._game.make_action(self._presses[action], self._frame_skip)
         return reward, None if self._game.is_episode_finished() else self._frame()

@@ -1,4 +1,4 @@
-"""Whether the package `vizdoom` is here, and which."""
+"""Presence and version of the package `vizdoom`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MISSING = (
 
 
 def check_module() -> None:
-    """Raises MissingModuleError where ViZDoom is not installed; the message says how to do that."""
+    """Raises MissingModuleError if ViZDoom is not installed; the message says how to install it."""
     if importlib.util.find_spec("vizdoom") is None:
         raise MissingModuleError(MISSING)
 
@@ -23,7 +23,7 @@ def version() -> str:
     """Returns the version of ViZDoom.
 
     Raises:
-        MissingModuleError: it is not installed.
+        MissingModuleError: ViZDoom is not installed.
     """
     check_module()
     return importlib.metadata.version("vizdoom")

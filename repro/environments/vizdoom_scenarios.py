@@ -17,7 +17,7 @@ SCENARIOS = (
     "predict_position",
     "take_cover",
 )
-"""Those that come with the package, for one player, whose buttons are all pressed or not."""
+"""Single-player scenarios of the package in which every button is either pressed or not."""
 
 FORWARD, TURNS = "MOVE_FORWARD", ("TURN_LEFT", "TURN_RIGHT")
 
@@ -26,19 +26,19 @@ def scenario_name(task: str) -> str:
     """Returns this suite's name of a scenario; letter case, underscores and blanks make no difference.
 
     Args:
-        task: `my_way_home`, `MyWayHome`.
+        task: name of a scenario, such as `my_way_home` or `MyWayHome`.
 
     Raises:
-        UnknownTaskError: no scenario has this name; the message lists the nearest.
+        UnknownTaskError: no scenario has this name; the message lists the most similar names.
     """
     return match_task(task, SCENARIOS, "scenario of ViZDoom")
 
 
 def actions_of(buttons: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Returns the buttons that each action presses: none, each alone, and forward with each turn where there are both.
+    """Returns the buttons that each action presses: none, each alone, and forward with each turn if both exist.
 
     Args:
-        buttons: of a scenario, in its order.
+        buttons: buttons of a scenario, in its order.
     """
     together = [(FORWARD, turn) for turn in TURNS if {FORWARD, turn} <= set(buttons)]
     return ((), *((button,) for button in buttons), *together)

@@ -1,1 +1,1 @@
-"""Runs and studies on this machine or on a cluster, from a configuration to a record."""
+"""Runs and studies, from a configuration to a record, on this machine or on a cluster."""

@@ -1,11 +1,11 @@
-"""Bars that show how far jobs are."""
+"""Progress bars of jobs."""
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 
 def make_bars(console: Console) -> Progress:
-    """Returns an empty display, to which each job adds a bar of total 1."""
+    """Returns an empty display of progress bars, to which each job adds a bar with total 1."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),

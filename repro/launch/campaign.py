@@ -1,4 +1,4 @@
-"""What a campaign keeps beside the runs, what it estimates, and how it follows the scheduler."""
+"""A campaign's folder, its estimates of core-hours, and its reactions to the scheduler."""
 
 from __future__ import annotations
 
@@ -23,15 +23,26 @@ from repro.launch.recording import utc_now
 from repro.launch.scheduler import Follower, NoMoreError
 
 FAILURES_IN_A_ROW = 5
-"""So many runs that fail one after the other, none being done in between, speak of a full disk or the like."""
+"""Number of consecutive failed runs, without a completed one between them, after which the campaign stops.
+
+So many failures suggest a common cause, such as a full disk.
+"""
 SUMMARY_SECONDS = 600.0
+"""Seconds between two summaries."""
 MIN_SHARE = 0.02
-"""Share of a run from which its own speed is taken."""
+"""Share of a run that must be done before its own speed is used for estimates."""
 KIND = ("paper", "experiment", "agent", "scale")
+"""Fields of a run that, apart from the task, determine its speed."""
 
 
 class Planned(NamedTuple):
-    """A run of the plan, its job, and the block that it is of."""
+    """A run of the plan.
+
+    Attributes:
+        run: name of the run.
+        job: job that makes the run.
+        block: block of the plan to which the run belongs.
+    """
 
     run: Run
     job: RecordedJob
@@ -44,12 +55,15 @@ def name_of(run: Run) -> str:
 
 
 class CampaignFolder:
-    """The little that a campaign keeps beside its runs: its lock, whether it is paused, and which runs failed.
+    """The state that a campaign stores besides its runs: its lock, its pause and the failed runs.
 
-    What is done it sees from the records, and how far a run is from the run's folder.
+    Completed runs are recognized by their records, and the progress of a run is read from the run's folder.
 
     Args:
-        path: made when something is written.
+        path: the folder, created when something is written.
+
+    Attributes:
+        golden_json: file with the results of `gate.find_other_behaviour`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -62,7 +76,7 @@ class CampaignFolder:
         self._lock: TextIO | None = None
 
     def lock(self) -> bool:
-        """Keeps another campaign out until this process ends; returns whether there is none."""
+        """Takes the campaign's lock until this process ends; returns False if another campaign holds it."""
         self._make()
         handle = try_lock(self._lock_path)
         if handle is not None:
@@ -71,11 +85,11 @@ class CampaignFolder:
 
     @property
     def is_paused(self) -> bool:
-        """Whether a pause was asked for, and no end of it."""
+        """Whether a pause was requested and has not been ended."""
         return self._pause.exists()
 
     def pause(self) -> None:
-        """Asks for a pause, which lasts until `resume`, whatever is started and ended meanwhile."""
+        """Requests a pause, which lasts until `resume`, even if campaigns are started or ended meanwhile."""
         self._make()
         self._pause.touch()
 
@@ -84,24 +98,29 @@ class CampaignFolder:
         self._pause.unlink(missing_ok=True)
 
     def write_state(self, word: str, runs: Sequence[str]) -> None:
-        """Says what goes on, for other processes: running, pausing, paused or ended, and the labels of runs at work."""
+        """Writes the state of the campaign for other processes.
+
+        Args:
+            word: `running`, `pausing`, `paused` or `ended`.
+            runs: labels of the running runs.
+        """
         self._make()
         write_whole(self._state, json.dumps({"state": word, "runs": runs}))
 
     def read_state(self) -> str:
-        """Returns the word that was written last; ended before any."""
+        """Returns the last word that `write_state` wrote; `ended` if there is none."""
         return json.loads(self._state.read_text())["state"] if self._state.exists() else "ended"
 
     def failures(self) -> dict[str, dict[str, str]]:
-        """Returns the failed runs by `name_of`, each with `reason` and `when`."""
+        """Returns the failed runs by `name_of`, each with its `reason` and the time `when` it failed."""
         return json.loads(self._failures.read_text()) if self._failures.exists() else {}
 
     def add_failure(self, run: Run, reason: str) -> None:
-        """Sets a run aside until it is asked for again."""
+        """Sets a failed run aside until `clear_failures`."""
         self._write_failures(self.failures() | {name_of(run): {"reason": reason, "when": utc_now()}})
 
     def clear_failures(self, runs: Iterable[Run]) -> None:
-        """Takes up runs again that were set aside."""
+        """Removes runs from the failed ones, so that they are tried again."""
         names = {name_of(run) for run in runs}
         self._write_failures({name: found for name, found in self.failures().items() if name not in names})
 
@@ -114,11 +133,12 @@ class CampaignFolder:
 
 
 class Estimates:
-    """Core-hours of runs: measured ones of the same task or agent where there are some, else the plan's.
+    """Estimated core-hours of runs: measurements of the same agent and task if there are any, else the plan's numbers.
 
-    What else a machine does makes a run longer and never shorter, so that of an agent's runs on one task the quickest
-    counts. The plan's are corrected by the median ratio of measured ones to their estimates, over agents and tasks but
-    random players, whose time is that of the games that they happen to play.
+    Other load on a machine can only make a run longer, so the fastest of an agent's runs on a task counts. If the agent
+    has been measured on other tasks only, their mean counts. The plan's numbers are corrected by the median ratio of
+    measurements to their estimates over all agents and tasks. Random players are excluded from it, because their time
+    depends on the lengths of the games that they happen to play.
 
     Args:
         planned: all runs.
@@ -130,7 +150,7 @@ class Estimates:
         self._planned = {item.job: item for item in planned}
 
     def add_record(self, job: RecordedJob, record: Mapping[str, Any]) -> None:
-        """Takes note of what a run that is done has taken, by its first record, unless it diverged before its end."""
+        """Adds the measured core-hours of a completed run, given its first record, unless the run diverged."""
         if "diverged" in record:
             return
         hours = record["wall_seconds"] / 3600 * record["hardware"]["cores"]
@@ -140,7 +160,7 @@ class Estimates:
         self._estimated[key] = block.core_hours
 
     def core_hours(self, job: RecordedJob) -> float:
-        """Returns those of a whole run."""
+        """Returns the estimated core-hours of a whole run."""
         run, block = self._planned[job].run, self._planned[job].block
         if (known := self._measured.get((_kind(run), run.task))) is not None:
             return known
@@ -152,7 +172,7 @@ class Estimates:
         return block.core_hours * (statistics.median(ratios) if ratios else 1.0)
 
     def left(self, job: RecordedJob) -> float:
-        """Returns the core-hours that a run still needs, by its own speed where it has one."""
+        """Returns the core-hours that a run still needs, by its own speed once `MIN_SHARE` of it is done."""
         share = min(job.share_done(), 1.0)
         whole = self.core_hours(job)
         if share >= MIN_SHARE and (seconds := job.seconds_done()):
@@ -161,21 +181,25 @@ class Estimates:
 
 
 def _kind(run: Run) -> tuple[str, ...]:
-    """What the speeds of runs are alike in, besides their tasks."""
+    """Returns the fields `KIND` of a run."""
     return tuple(getattr(run, name) for name in KIND)
 
 
 class CampaignFollower(Follower):
-    """Refuses what would be stale, sets aside what failed, and says how far the campaign is.
+    """Refuses runs that would be stale, sets failed runs aside, and reports the progress of the campaign.
 
     Args:
-        planned: the runs that are to be made.
-        folder: of the campaign.
-        estimates: with the runs that are done.
-        refused: behaviour to why its runs must not begin.
-        console: to print to.
-        num_cores: in use.
-        done: runs of the campaign that are done already.
+        planned: the runs to make.
+        folder: folder of the campaign.
+        estimates: estimates that include the measurements of completed runs.
+        refused: for each behaviour whose runs must not begin, the reason.
+        console: console to print to.
+        num_cores: number of cores in use.
+        done: number of the campaign's runs that are already done.
+        clock: monotonic clock in seconds.
+
+    Attributes:
+        stop_reason: why no further run begins; empty while runs may begin.
     """
 
     def __init__(
@@ -250,7 +274,11 @@ class CampaignFollower(Follower):
             self._say(self.summary([*running, *waiting]))
 
     def summary(self, left: Sequence[RecordedJob]) -> str:
-        """Returns how many runs are done, and what is left, in a line."""
+        """Returns a line with the number of completed runs and the time left.
+
+        Args:
+            left: running and waiting jobs.
+        """
         hours = sum(map(self._estimates.left, left))
         total = self._done + self._failed + self._num_refused + len(left)
         failed = f", {self._failed} failed" if self._failed else ""
@@ -264,7 +292,7 @@ class CampaignFollower(Follower):
 
 
 def describe_rest(core_hours: float, num_cores: int) -> str:
-    """Returns core-hours and the time that they take, in words."""
+    """Returns core-hours and the time that they take on some cores, in words."""
     hours = core_hours / num_cores
     time_left = (
         f"{hours / 24:.1f} days" if hours >= 48 else f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"

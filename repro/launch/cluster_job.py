@@ -1,4 +1,4 @@
-"""A job that a machine of a cluster does; the head keeps its folder and writes its records."""
+"""A job that runs on a machine of a cluster, while the head stores its folder and writes its records."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ from repro.launch.training_job import TrainingJob
 from repro.training.run_directory import PROGRESS
 
 POLL_SECONDS = 2.0
-"""How often the head looks at a run."""
+"""Seconds between two polls of a run by the head."""
 MAX_LOSSES = 3
-"""So many losses of a run in a row, without a checkpoint that came back in between, are a failure."""
+"""Number of consecutive losses of a run, without a checkpoint received between them, that count as a failure."""
 
 
 class LostError(RuntimeError):
-    """The process on the cluster, or its machine, is gone; the message says how that was seen."""
+    """The process on the cluster or its machine is gone; the message says how this was noticed."""
 
 
 class RemoteRun(Protocol):
     """A `MachineRun` in a process of the cluster."""
 
     def is_placed(self) -> bool:
-        """Returns whether a machine has it, after a moment of waiting.
+        """Returns whether the process has a machine, after a short wait.
 
         Raises:
-            LostError: it will have none.
+            LostError: it will not get one.
         """
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Returns what a method of the `MachineRun` returns.
+        """Calls a method of the `MachineRun` and returns its result.
 
         Raises:
-            LostError: the process is gone, or the method failed.
+            LostError: the process is gone or the method failed.
         """
 
     def end(self) -> None:
-        """Kills the process, also from another thread; calls under way are lost."""
+        """Kills the process, also from another thread; unfinished calls raise LostError."""
 
 
 class Cluster(Protocol):
-    """Machines with this suite.
+    """Machines on which this suite is installed.
 
     Attributes:
         version: fingerprint of the code that they must have.
@@ -58,19 +58,20 @@ class Cluster(Protocol):
     version: str
 
     def start(self, cores: int) -> RemoteRun:
-        """Asks for a process with so many cores; it waits where none are free."""
+        """Requests a process with some cores; it waits until they are free."""
 
 
 class ClusterJob(RecordedJob):
-    """Has a job done on a cluster, as a whole.
+    """Runs a whole job on a cluster.
 
-    The machine goes on from the files that are here. What changes there comes back: the progress every few seconds,
-    everything with each new checkpoint and at the end. If the process or its machine is lost, another one goes on.
+    The machine continues from the files of the run on the head. Changes there are copied back: the progress every few
+    seconds, and everything with each new checkpoint and at the end. If the process or its machine is lost, another one
+    continues from the files received so far.
 
     Args:
-        job: with its folders on this machine.
-        run: its name, by which the machine makes the same job.
-        cluster: that does it.
+        job: job with its folders on this machine.
+        run: name of the run, from which the machine makes the same job.
+        cluster: cluster that runs the job.
         say: called with a line when a run is lost.
     """
 
@@ -82,18 +83,18 @@ class ClusterJob(RecordedJob):
         self._remote: RemoteRun | None = None
         self._share: float | None = None
         self._where = ""
-        self._checkpoints = 0  # that came back
+        self._checkpoints = 0  # number of receptions that included a checkpoint
 
     def run(self, cores: list[int], quiet: bool) -> None:
-        """Has done what is left to do.
+        """Runs what is left of the job on the cluster.
 
         Args:
-            cores: as many as the run is to have there.
-            quiet: not read; nothing is shown.
+            cores: list whose length is the number of cores of the run on the cluster.
+            quiet: ignored; nothing is shown.
 
         Raises:
-            JobError: it failed, another process works on it, or it was lost too often.
-            Stopped: interrupted; what was saved there in time is here.
+            JobError: the job failed, was lost too often, or another process works on it.
+            Stopped: the job was interrupted; what was saved on the machine in time has been received.
         """
         losses = 0
         with self._locked():
@@ -112,11 +113,11 @@ class ClusterJob(RecordedJob):
                     self._say(f"{self.label} was lost {error}; it goes on elsewhere from what came back.")
 
     def stop(self) -> None:
-        """Asks the run to save and end there; what it saved comes back."""
+        """Asks the run to save and end on its machine; the saved files are received."""
         self._stopped = True
 
     def kill(self) -> None:
-        """Gives up what did not come back."""
+        """Kills the run on its machine; files not yet received are lost."""
         self._stopped = True
         if self._remote is not None:
             self._remote.end()
@@ -137,7 +138,7 @@ class ClusterJob(RecordedJob):
         return self._job.figure_dir()
 
     def _work(self, cores: int) -> None:
-        """Has it done by one process; errors as for `run`, and LostError."""
+        """Runs the job in one process of the cluster; errors as for `run`, and LostError."""
         remote = self._remote = self._cluster.start(cores)
         self._where = ", waits for cores"
         try:
@@ -153,7 +154,7 @@ class ClusterJob(RecordedJob):
                 state = self._follow(remote)
                 results = None if state.stopped or state.failure else remote.call("results")
             finally:
-                with contextlib.suppress(LostError):  # what came back counts, and the next run there removes the folder
+                with contextlib.suppress(LostError):  # the next run on that machine removes the folder
                     remote.call("close")
         except LostError as error:
             raise LostError(f"{self._where.removeprefix(', ')} ({error})") from None
@@ -168,7 +169,7 @@ class ClusterJob(RecordedJob):
         self._record(results)
 
     def _send(self, remote: RemoteRun) -> None:
-        """Sends the files that the run goes on from."""
+        """Sends the files from which the run continues."""
         if self._run_dir is None:
             return
         for name in list_saved(self._run_dir, skip=OUTPUT):
@@ -180,7 +181,7 @@ class ClusterJob(RecordedJob):
                     offset, chunk = offset + max(1, len(chunk)), file.read(CHUNK_BYTES)
 
     def _follow(self, remote: RemoteRun) -> State:
-        """Lets the run work, takes what comes back, and returns how it ended."""
+        """Starts the run, receives its files, and returns its final state."""
         have: Files = remote.call("look").files
         remote.call("begin")
         while True:
@@ -192,13 +193,13 @@ class ClusterJob(RecordedJob):
             time.sleep(POLL_SECONDS)
 
     def _attend(self, remote: RemoteRun) -> None:
-        """What is done every `POLL_SECONDS`, also while a large file comes."""
+        """Passes a request to stop on and reads the progress; called every `POLL_SECONDS`, also during a large file."""
         if self._stopped:
             remote.call("stop")
         self._share = remote.call("share")
 
     def _receive(self, remote: RemoteRun, state: State, have: Files) -> None:
-        """Takes what has changed: the progress alone, or everything with a new checkpoint and at the end."""
+        """Receives changed files: all of them with a new checkpoint or at the end, else only the progress."""
         new = [name for name, stamp in state.files.items() if have.get(name) != stamp]
         if not state.ended and not any(map(checkpoint_of, new)):
             new = [name for name in new if name == PROGRESS]
@@ -232,11 +233,11 @@ class ClusterJob(RecordedJob):
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Keeps other processes out of the run's folder, if it has one.
+        """Locks the run's folder, if the job has one.
 
         Raises:
-            InUseError: another process uses it.
-            Stopped: asked to, while it is waited for.
+            InUseError: another process uses the folder.
+            Stopped: the job was asked to stop while it waited for the folder.
         """
         if self._run_dir is None:
             yield

@@ -1,4 +1,4 @@
-"""Whether the code at hand may make records: it learns what its behaviour versions say, and it stays the same."""
+"""Checks that agents learn as their behaviour versions say, and that the code does not change meanwhile."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from repro.evidence.staleness import CONFIGS_DIR
 from repro.files import write_whole
 
 CODE = ("repro", "paper_configs", "setup.cfg", "requirements.lock")
+"""Files and folders that decide how a run goes."""
 NOT_CODE = ("paper_configs/published", "paper_configs/campaign.py")
-"""What a plan is and what papers print may change while runs are made."""
+"""Published numbers and the plan, which may change while runs are made."""
 SUFFIXES = {".py", ".json", ".xml", ".cfg", ".lock"}
+"""Suffixes of the files in `CODE` that count."""
 
 
 class GateError(RuntimeError):
-    """What the code learns could not be measured; the message says why."""
+    """The golden values could not be computed; the message gives the reason."""
 
 
 def fingerprint(root: Path = ROOT) -> str:
@@ -39,23 +41,23 @@ def fingerprint(root: Path = ROOT) -> str:
 
 @functools.cache
 def behaviours(run: Run) -> tuple[str, ...]:
-    """Returns the behaviours of a run's agent, as `refer.vracer_refer`: one, or none where nothing is trained."""
+    """Returns the names of the behaviours of a run's agent, such as `refer.vracer_refer`; none for a study."""
     names = behaviour.names_of(run.paper, run.experiment, run.agent, CONFIGS_DIR)
     return tuple(f"{run.paper}.{name}" for name in names)
 
 
 def find_other_behaviour(names: Iterable[str], kept: Path) -> dict[str, str]:
-    """Returns which behaviours are no longer those of their golden values, each with a sentence that says what to do.
+    """Returns the behaviours that differ from their golden values, each with a sentence that says what to do.
 
-    Records of such a run would be stale once the behaviour version is raised, as it must be before the code is
-    committed. What `python -m tests.golden --check` says is kept, for as long as the code stays the same.
+    Records of such a run would become stale when the behaviour version is raised, which must happen before the code is
+    committed. The output of `python -m tests.golden --check` is stored and reused as long as the code does not change.
 
     Args:
-        names: of behaviours.
-        kept: file of what was found before, made if need be.
+        names: names of behaviours.
+        kept: file with earlier output, created if it is missing.
 
     Raises:
-        GateError: they cannot be measured.
+        GateError: the golden values could not be computed.
     """
     code = fingerprint()
     known = json.loads(kept.read_text()) if kept.exists() else {}

@@ -1,4 +1,4 @@
-"""From the name of a run to the job that makes its record."""
+"""Makes the job of a run from the run's name."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ CONFIGS = Path("paper_configs")
 
 
 def default_results_dir(scale: str, runs_dir: Path) -> Path:
-    """Returns where the records of a scale lie where nothing else is said.
+    """Returns the default folder of the records of a scale.
 
-    Those of smoke scale prove the path: they stay beside their runs and out of version control.
+    Records of smoke scale only show that everything runs: they are stored beside their runs, outside version control.
     """
     return runs_dir / "records" if scale == "smoke" else COMMITTED
 
@@ -41,7 +41,7 @@ def experiments(paper: str) -> list[str]:
     """Returns the names of a paper's experiments.
 
     Raises:
-        ValueError: it has none; the message names the papers that have some.
+        ValueError: the paper has none; the message names the papers that have some.
     """
     known = sorted(path.stem for path in (CONFIGS / paper).glob("*.py") if path.stem != "__init__")
     if not known:
@@ -55,15 +55,15 @@ def load_config(paper: str, experiment: str, scale: str) -> ml_collections.Confi
     """Returns an experiment's configuration at a scale.
 
     Args:
-        paper: whose experiment it is.
-        experiment: its name in `paper_configs/<paper>`, or the path of a file elsewhere, which is then its name.
-        scale: smoke, desk or paper.
+        paper: paper of the experiment.
+        experiment: name in `paper_configs/<paper>`, or path of a file elsewhere, which is then the experiment's name.
+        scale: `smoke`, `desk` or `paper`.
 
     Raises:
-        ValueError: there is no such paper, experiment or scale, and the message names the nearest ones or all; the file
-            cannot be loaded; or the configuration has another paper, scale or name of its file than these, by which
-            runs and records find it.
-        SystemExit: a file elsewhere is missing or cannot be loaded, after a sentence that says so.
+        ValueError: there is no such paper, experiment or scale (the message names similar ones or all); the file cannot
+            be loaded; or the configuration's fields `paper`, `experiment` and `scale`, by which runs and records find
+            it, have other values.
+        SystemExit: a file elsewhere is missing or cannot be loaded; a sentence about it has been printed.
     """
     if is_elsewhere(experiment):
         config = _load_own(experiment, scale).copy_and_resolve_references()
@@ -84,10 +84,10 @@ def load_config(paper: str, experiment: str, scale: str) -> ml_collections.Confi
 
 
 def name_of_file(paper: str, path: str) -> str:
-    """Returns the name of the experiment in a file: in `paper_configs/<paper>` without `.py`, elsewhere the path.
+    """Returns the name of a file's experiment: without `.py` for a file in `paper_configs/<paper>`, else the path.
 
     Raises:
-        ValueError: the path has characters that names in records and commands have not.
+        ValueError: the path has characters that are not allowed in records and commands.
     """
     place = Path(os.path.relpath(path))
     if Path(path).resolve().parent == (CONFIGS / paper).resolve():
@@ -99,10 +99,10 @@ def name_of_file(paper: str, path: str) -> str:
 
 
 def check_is_everywhere(paper: str, experiment: str) -> None:
-    """Checks that other machines have an experiment whose runs are done there as a whole.
+    """Checks that an experiment exists on all machines of a cluster, so that whole runs of it can be made there.
 
     Raises:
-        ValueError: it is a file elsewhere.
+        ValueError: the experiment is a file outside the suite.
     """
     if is_elsewhere(experiment):
         raise ValueError(f"other machines have no {experiment}; put it into {CONFIGS / paper}.")
@@ -110,50 +110,50 @@ def check_is_everywhere(paper: str, experiment: str) -> None:
 
 @functools.cache
 def _load_own(path: str, scale: str) -> ml_collections.ConfigDict:
-    """The configuration in a user's file, which is compared with those of the suite once."""
+    """Returns the configuration in a user's file; cached, since comparing it with all of the suite's takes time."""
     return cli.load_config(f"{path}:{scale}")
 
 
 def _load_suite(paper: str, experiment: str, scale: str) -> ml_collections.ConfigDict:
-    """The configuration in a file of the suite, which users may edit.
+    """Returns the configuration in a file of the suite, which users may have edited.
 
     Raises:
-        ValueError: there is no such scale, or the file cannot be loaded; the message names its line.
+        ValueError: there is no such scale, or the file cannot be loaded; the message names the line.
     """
     module = f"paper_configs.{paper}.{experiment}"
     try:
         get_config = importlib.import_module(module).get_config
         return _make_config(get_config, scale)
-    except ValueError:  # what the file itself says of its arguments
+    except ValueError:  # an error that the file raises for its arguments
         raise
-    except Exception as error:  # whatever a file may raise, its writer learns where and why
+    except Exception as error:  # for any other error of the file, the message says where and why
         spec = importlib.util.find_spec(module)
         raise ValueError(locate(error, spec.origin if spec else None)) from error
 
 
 @functools.cache
 def _make_config(get_config: Callable[[str], ml_collections.ConfigDict], scale: str) -> ml_collections.ConfigDict:
-    """A configuration that is made once, of which each of many jobs has a copy."""
+    """Returns a configuration, which is made once and copied for each job."""
     return get_config(scale)
 
 
 def played_tasks(config: ml_collections.ConfigDict, task: str, agent: str) -> Sequence[str]:
-    """Returns the tasks that an agent has a run of each on: the one, but for a random player those of a set alone.
+    """Returns the tasks for which an agent has a run each: only `task`, or all tasks of a set for a random player.
 
     Args:
-        config: of the experiment.
-        task: name of one task, or of the set that others learn together.
-        agent: one of the experiment's, or a random player.
+        config: configuration of the experiment.
+        task: name of a task, or of the set of tasks that other agents learn together.
+        agent: an agent of the experiment, or the random player.
     """
     alone = agent == random_player.AGENT and task == config.env.task
     return (tasks(config) if alone else ()) or (task,)
 
 
 def check_agents(config: ml_collections.ConfigDict, names: Sequence[str]) -> None:
-    """Checks that an experiment has some agents; any has a random player.
+    """Checks that an experiment has the named agents; every experiment has the random player.
 
     Raises:
-        ValueError: it lacks one; the message names the nearest and all.
+        ValueError: the experiment lacks one of them; the message names the most similar one and all.
     """
     known = agents(config)
     for name in names:
@@ -164,17 +164,17 @@ def check_agents(config: ml_collections.ConfigDict, names: Sequence[str]) -> Non
 
 
 def check_modules(jobs: Iterable[RecordedJob]) -> None:
-    """Checks that what jobs need besides the installed packages is there.
+    """Checks that the optional modules that jobs need are installed.
 
     Raises:
-        ValueError: DeepMind Lab or ViZDoom is missing; the message says how to get it.
+        MissingModuleError: DeepMind Lab or ViZDoom is missing; the message says how to get it.
     """
     for package in {job.config.env.get("name") for job in jobs}:
         check_package(package)
 
 
 def has_remote_actors(config: ml_collections.ConfigDict, agent: str) -> bool:
-    """Returns whether an agent of an experiment has actors that can be processes of their own."""
+    """Returns whether an agent of an experiment has actors that can run in separate processes."""
     if "study" in config or "population" in config or agent == random_player.AGENT:
         return False
     config = config.copy_and_resolve_references()
@@ -183,7 +183,7 @@ def has_remote_actors(config: ml_collections.ConfigDict, agent: str) -> bool:
         use_processes(config)
     except ValueError:
         return False
-    from repro.papers import find_experiment  # TensorFlow is for the few commands that ask
+    from repro.papers import find_experiment  # imported here, as most commands need no TensorFlow
     from repro.training.experiment import RemoteActing
 
     experiment = find_experiment(config)
@@ -194,13 +194,15 @@ def make_job(run: Run, results_dir: Path, runs_dir: Path, cluster: str | None = 
     """Returns the job of a run.
 
     Args:
-        run: with the task in any spelling; of a study the agent is not read, for it has all its answers at once.
+        run: name of the run, with the task in any spelling; the agent of a study is ignored, since one job records all
+            answers of the study.
         results_dir: root of the records.
         runs_dir: root of the run folders.
-        cluster: as for `TrainingJob`: its actors play there.
+        cluster: address of a Ray cluster on which the actors play, as for `TrainingJob`; None for this machine.
 
     Raises:
-        ValueError: there is no such paper, experiment, scale, agent or task, or there are no actors for a cluster.
+        ValueError: there is no such paper, experiment, scale, agent or task, or the agent has no actors that could play
+            on a cluster.
     """
     config = load_config(run.paper, run.experiment, run.scale)
     if cluster and ("study" in config or "population" in config or run.agent == random_player.AGENT):

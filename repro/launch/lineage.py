@@ -1,4 +1,4 @@
-"""What becomes of a population: a file that is written after each comparison, and that all the rest follows from."""
+"""The history of a population, a file that is written after each comparison and determines everything that follows."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from repro.training.run_directory import LINEAGE, write_json
 
 
 class PopulationError(RuntimeError):
-    """The population cannot go on, or there is none; the message says why."""
+    """The population cannot continue or does not exist; the message gives the reason."""
 
 
 class MemberRound(NamedTuple):
-    """What became of a member up to a comparison, and how it goes on.
+    """A member's state at a comparison, and how its training continues.
 
-    hparams: of its training up to here.
-    updates: that it has made.
-    episodes: whose returns it has collected since it was last due.
-    mean_return: of these, of several tasks the mean of theirs; None until each task has one.
-    due: whether its fitness was calculated here, so that it collects returns from none on.
-    fitness: the last that was calculated; None before the first, and where it diverged.
-    diverged: whether its weights are of no use.
-    opponent, parent: as `Succession` has them.
-    next_hparams: of its training from here on.
+    Attributes:
+        hparams: hyper-parameters of its training up to this comparison.
+        updates: number of updates that it has made.
+        episodes: number of episodes whose returns it has collected since its fitness was last calculated.
+        mean_return: mean of these returns, or with several tasks the mean of the tasks' means; None until each task has
+            a return.
+        due: whether its fitness was calculated at this comparison, after which it collects new returns.
+        fitness: last calculated fitness; None before the first, and if the member diverged.
+        diverged: whether its loss was not finite, so that its weights cannot be used.
+        opponent, parent: as in `Succession`.
+        next_hparams: hyper-parameters of its training after this comparison.
     """
 
     hparams: Hparams
@@ -44,12 +46,13 @@ class MemberRound(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Lineage:
-    """A population so far.
+    """History of a population.
 
     Attributes:
-        first: hyper-parameters that the members began with.
-        boundaries: frames of each member at the comparisons, also those to come; the last are the budget.
-        rounds: comparisons so far, the members in order.
+        first: initial hyper-parameters of the members.
+        boundaries: number of frames of each member at every comparison, including future ones; the last one is the
+            budget.
+        rounds: comparisons so far, each with all members in order.
     """
 
     first: list[Hparams]
@@ -58,16 +61,17 @@ class Lineage:
 
     @property
     def hparams(self) -> list[Hparams]:
-        """Those that the members go on with."""
+        """Hyper-parameters with which the members continue."""
         return [member.next_hparams for member in self.rounds[-1]] if self.rounds else self.first
 
     @property
     def is_complete(self) -> bool:
+        """Whether all comparisons have been made."""
         return len(self.rounds) == len(self.boundaries)
 
     @property
     def best(self) -> int:
-        """The member with the highest fitness; of several, as at its cap, the one with the highest last mean return.
+        """The member with the highest fitness; among equals, as at a cap, the one with the highest last mean return.
 
         Raises:
             PopulationError: no member has a fitness.
@@ -82,7 +86,7 @@ class Lineage:
         return max(known, key=known.__getitem__)
 
     def carried_fitness(self, member: int) -> float | None:
-        """The last fitness of the weights that a member goes on with: its own, or that of the parent it adopted."""
+        """Returns the last fitness of the weights with which a member continues, its own or its parent's."""
         if not self.rounds:
             return None
         before = self.rounds[-1]
@@ -90,7 +94,7 @@ class Lineage:
         return before[member if parent is None else parent].fitness
 
     def with_round(self, members: list[MemberRound]) -> Lineage:
-        """This lineage and one comparison more."""
+        """Returns this lineage with one more comparison."""
         return dataclasses.replace(self, rounds=[*self.rounds, members])
 
     def write(self, path: Path) -> None:
@@ -108,7 +112,7 @@ def read_lineage(path: Path) -> Lineage:
     """Returns the lineage in the folder of a population.
 
     Raises:
-        PopulationError: there is none, or it is not readable.
+        PopulationError: there is no lineage, or it cannot be read.
     """
     try:
         stored = json.loads((path / LINEAGE).read_text())

@@ -1,4 +1,4 @@
-"""One run on a machine of a cluster, which does all the work of its job in a temporary folder of this machine."""
+"""A whole run on a machine of a cluster, in a temporary folder of that machine."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ OTHER_VERSION = "{} has another version of this suite than the head: bring all m
 
 
 class State(NamedTuple):
-    """What there is of a run.
+    """State of a run.
 
-    files: that can be read, of the newest checkpoint alone.
-    ended: whether it works no more.
-    stopped: whether it ended because it was asked to.
-    failure: why it failed; empty where it did not.
+    Attributes:
+        files: files that can be read, with only the newest checkpoint.
+        ended: whether the run has ended.
+        stopped: whether it ended because it was asked to.
+        failure: why it failed; empty if it did not.
     """
 
     files: Files
@@ -42,28 +43,33 @@ class State(NamedTuple):
 
 
 class Results(NamedTuple):
-    """What a run that is complete has found: `records` in the order of the job's, and the files of its figure."""
+    """Results of a complete run.
+
+    Attributes:
+        records: records in the order of the job's `record_paths`.
+        figures: contents of the files of its figure, by name.
+    """
 
     records: list[dict[str, Any]]
     figures: dict[str, bytes]
 
 
 class MachineRun:
-    """What the head calls, by way of the cluster; each call is short, and the work is done in a thread beside them.
+    """Methods that the head calls through the cluster; each call is short, while a thread does the work.
 
-    The order is `describe`, `prepare`, `put` for each file, `begin`; then `share`, `look` and `get` until the run has
-    ended, `results` and `close`. When this process is killed, so is what works on the run; the next run on this machine
-    removes its folder.
+    The order of the calls is `describe`, `prepare`, `put` for each file and `begin`; then `share`, `look` and `get`
+    until the run has ended; finally `results` and `close`. If this process is killed, so are the processes of the run,
+    and the next run on this machine removes the folder.
 
     Args:
-        cores: of this machine that the run has.
-        machine: its name.
+        cores: number of cores of this machine for the run.
+        machine: name of this machine; empty for its host name.
     """
 
     def __init__(self, cores: int, machine: str = "") -> None:
         cli.quiet()
-        os.chdir(records.ROOT)  # configurations are found from there
-        os.environ.pop("OMP_NUM_THREADS", None)  # Ray's; the cores of a process say it
+        os.chdir(records.ROOT)  # paths of configurations are relative to it
+        os.environ.pop("OMP_NUM_THREADS", None)  # set by Ray; here a process's cores determine its threads
         self._machine = machine or socket.gethostname()
         self._num_cores = cores
         self._job: RecordedJob
@@ -75,14 +81,14 @@ class MachineRun:
         return self._machine, gate.fingerprint()
 
     def prepare(self, run: Run, commit: str | None) -> str:
-        """Makes the folder, and returns the path of the run's.
+        """Creates the temporary folder, and returns the path of the run's folder in it.
 
         Args:
-            run: to be done.
-            commit: of the code, for the records.
+            run: the run to make.
+            commit: commit of the code, for the records.
 
         Raises:
-            OSError: the folder of this user's runs cannot be made, or others can write to it.
+            OSError: the folder of this user's runs cannot be created, or other users have access to it.
         """
         place = Path(tempfile.gettempdir()) / f"repro-runs-{os.geteuid()}"
         make_private_folder(place)
@@ -99,14 +105,14 @@ class MachineRun:
         return str(self._run_dir)
 
     def put(self, name: str, offset: int, chunk: bytes) -> None:
-        """Writes a part of a file of the run's folder; parts come in order."""
+        """Writes a part of a file of the run's folder; parts must be sent in order."""
         path = self._run_dir / name
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab" if offset else "wb") as file:
             file.write(chunk)
 
     def begin(self) -> None:
-        """Lets the run go on from the files that were put, or begin."""
+        """Starts the run, which continues from the files that were sent, if any."""
         if isinstance(self._job, TrainingJob):
             self._run_dir.mkdir(parents=True, exist_ok=True)
             add_machine(self._run_dir, self._machine)
@@ -118,7 +124,7 @@ class MachineRun:
         return self._job.share_done()
 
     def look(self) -> State:
-        """Returns whether the run is at work and which files there are; before `begin`, those that were put."""
+        """Returns the state and the files of the run; before `begin`, these are the files that were sent."""
         if self._thread is not None and self._thread.is_alive():
             files = list_files(self._run_dir, skip=[CHECKPOINTS]) | pin_checkpoint(self._run_dir, self._pins)
             return State(files, ended=False, stopped=False, failure="")
@@ -126,7 +132,7 @@ class MachineRun:
         return State(files, self._thread is not None, self._was_stopped, self._failure)
 
     def get(self, name: str, offset: int) -> bytes:
-        """Returns the part of a file that begins at an offset; less than `CHUNK_BYTES` at its end, or if it is gone."""
+        """Returns up to `CHUNK_BYTES` bytes of a file from an offset on; nothing if the file is gone."""
         pinned = self._pins / name
         with (
             contextlib.suppress(FileNotFoundError),
@@ -134,21 +140,21 @@ class MachineRun:
         ):
             file.seek(offset)
             return file.read(CHUNK_BYTES)
-        return b""  # as the log of a run that begins again
+        return b""  # for example the log of a run that starts over
 
     def stop(self) -> None:
-        """Asks the run to save and end; asking again does no harm."""
+        """Asks the run to save and end; further calls have no effect."""
         self._job.stop()
 
     def results(self) -> Results:
-        """Returns what a run that is complete has found."""
+        """Returns the records and figures of a complete run."""
         folder = self._job.figure_dir()
         figures = [path for path in folder.iterdir() if path.is_file()] if folder and folder.exists() else []
         found = [dict(records.read_record(path)) for path in self._job.record_paths]
         return Results(found, {path.name: path.read_bytes() for path in figures})
 
     def close(self) -> None:
-        """Removes the folder; a run at work there is of no use to anybody, and ends with this process."""
+        """Removes the folder; a run that is still working ends with this process."""
         shutil.rmtree(self._folder, ignore_errors=True)
         _lock_of(self._folder).unlink(missing_ok=True)
 
@@ -157,13 +163,13 @@ class MachineRun:
         return self._folder / "pins"
 
     def _work(self) -> None:
-        os.sched_setaffinity(0, self._cores)  # of this thread, and of what it begins
+        os.sched_setaffinity(0, self._cores)  # applies to this thread and the processes that it starts
         outcome = try_run(self._job, self._cores, quiet=True)
         self._was_stopped, self._failure = outcome.stopped, outcome.failure or ""
 
 
 def _claim_cores(number: int, place: Path) -> tuple[list[int], list[TextIO]]:
-    """Returns cores that no other run on this machine has, or any where there are too few, and what keeps them."""
+    """Returns cores that no other run on this machine uses, filled up with others if there are too few, and locks."""
     allowed = sorted(os.sched_getaffinity(0))
     claimed: dict[int, TextIO] = {}
     for core in allowed:
@@ -174,12 +180,12 @@ def _claim_cores(number: int, place: Path) -> tuple[list[int], list[TextIO]]:
 
 
 def _lock_of(folder: Path) -> Path:
-    """The lock of a run's folder, made before it."""
+    """Returns the path of the lock of a run's folder, which is created before the folder."""
     return folder.with_suffix(".lock")
 
 
 def _remove_leftovers(place: Path) -> None:
-    """Removes the folders of runs whose process is gone."""
+    """Removes the folders of runs whose processes have ended."""
     for folder in [path for path in place.iterdir() if path.is_dir()]:
         if (lock := try_lock(_lock_of(folder))) is not None:
             shutil.rmtree(folder, ignore_errors=True)

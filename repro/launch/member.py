@@ -23,31 +23,33 @@ from repro.training.run_directory import RunDirectory, replace_config, wait_unti
 from repro.training.trainer import Trainer
 
 RESULT = "piece.json"
-"""In a member's folder: the result of its newest piece."""
+"""File in a member's folder with the result of its newest piece."""
 POLL_SECONDS = 0.5
-"""How often a thread asks whether to stop, while the member may wait for its actors."""
+"""Seconds between two checks whether to stop, by a thread, as the member itself may be waiting for its actors."""
 
 
 def train_piece(piece: Piece, stop: Callable[[], bool], warn: Warn) -> PieceResult | None:
-    """Trains a piece from its beginning or from the run's last checkpoint in it, and saves at its end.
+    """Trains a piece from its beginning, or from the run's last checkpoint within it, and saves at its end.
 
-    The run is built with the hyper-parameters of this piece, since the compiled step holds them as constants.
+    The run is built again with the hyper-parameters of this piece, because the compiled step has them as constants.
 
     Args:
-        piece: one that ended before is not trained again.
-        stop: asked whether to save and end, after every update, by another thread, and while the folder is in use.
-        warn: called with one line when a broken checkpoint is passed over.
+        piece: the piece to train; if it has ended before, its result is returned at once.
+        stop: returns whether to save and end; called after every update, by another thread, and while the folder is in
+            use.
+        warn: called with a line when a broken checkpoint is skipped.
 
     Returns:
-        None where it was stopped; it is saved then.
+        The result; None if the piece was stopped and saved.
 
     Raises:
         ValueError: a field of the configuration has an impossible value.
-        CheckpointError, RunDirectoryError: as `repro.train` has them.
+        CheckpointError: no checkpoint is valid.
+        RunDirectoryError: another process uses the folder, or it cannot be read or written.
     """
     if (result := _read_result(piece)) is not None:
         return result
-    if not wait_until_free(piece.folder, stop) and stop():  # a process that a killed population left behind saves it
+    if not wait_until_free(piece.folder, stop) and stop():  # a process left by a killed population may be saving
         return None
     if (result := _read_result(piece)) is not None:
         return result
@@ -73,17 +75,17 @@ def train_piece(piece: Piece, stop: Callable[[], bool], warn: Warn) -> PieceResu
 
 
 def _read_result(piece: Piece) -> PieceResult | None:
-    """The result of a piece that ended before; None where the member's newest is of another piece, or there is none."""
+    """Returns the stored result of a piece; None if the member's newest result is of another piece or missing."""
     path = piece.folder / RESULT
     stored = json.loads(path.read_text()) if path.exists() else {"number": None}
     return PieceResult(**stored) if stored.pop("number") == piece.number else None
 
 
 def _begin(piece: Piece, trainer: Trainer) -> None:
-    """Brings the run to the beginning of the piece, where it has no checkpoint in it.
+    """Prepares the run for the beginning of the piece, unless it has a checkpoint within the piece.
 
     Raises:
-        ValueError: pieces may have no update, since the last one may be half as long as the others.
+        ValueError: a piece could have no update, because the last one may be half as long as the others.
     """
     interval = piece.config["population"]["interval"]
     if interval < 2 * trainer.frames_per_update:
@@ -101,7 +103,7 @@ def _begin(piece: Piece, trainer: Trainer) -> None:
 
 @contextlib.contextmanager
 def _interrupts(trainer: Trainer, stop: Callable[[], bool]) -> Iterator[None]:
-    """Ends a wait for actors once the piece is to stop."""
+    """Interrupts a wait for actors as soon as the piece is to stop."""
     ended = threading.Event()
 
     def watch() -> None:
@@ -118,12 +120,12 @@ def _interrupts(trainer: Trainer, stop: Callable[[], bool]) -> Iterator[None]:
 
 
 def _train(piece: Piece, trainer: Trainer, run: RunDirectory, stop: Callable[[], bool]) -> PieceResult | None:
-    """Updates up to the end of the piece; None where it was stopped."""
+    """Makes updates up to the end of the piece; returns the result, or None if the piece was stopped."""
     end = min(trainer.total_updates, math.ceil(piece.end / trainer.frames_per_update))
     totals = trainer.total_updates, trainer.frames_per_update, trainer.updates
     progress = Progress(run, *totals, f"member {piece.member}", trainer.unit, trainer.progress_scalars)
     try:
-        updates = iter(trainer) if trainer.updates < end else iter(())  # it may have been killed after its last one
+        updates = iter(trainer) if trainer.updates < end else iter(())  # it may have been killed after its last update
         with _interrupts(trainer, stop):
             for update in updates:
                 progress(update)

@@ -1,4 +1,4 @@
-"""What the members of a population train between two comparisons."""
+"""Pieces of training of a population's members, from one comparison to the next."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from typing import Any, NamedTuple
 
 
 class Piece(NamedTuple):
-    """What a member is to train, between two comparisons.
+    """The training of a member between two comparisons.
 
-    member: its number.
-    number: of the piece, from 0.
-    folder: of its run.
-    config: resolved, with its hyper-parameters of this piece.
-    seed: of its run.
-    start: updates that it had made at the comparison before; 0 at first.
-    end: frames at the comparison to come, or steps where its budget is in steps.
-    parent: checkpoint whose weights it adopts at `start`; None where it keeps its own.
-    collects_from_none: whether the returns before `start` do not count in its fitness.
-    threads: of TensorFlow where the configuration leaves them open; 0: as many as there are cores.
+    Attributes:
+        member: index of the member.
+        number: index of the piece, from 0.
+        folder: folder of the member's run.
+        config: resolved configuration with the member's hyper-parameters for this piece.
+        seed: seed of the member's run.
+        start: number of updates that the member had made at the previous comparison; 0 for the first piece.
+        end: number of frames at the next comparison, or of steps if the budget is in steps.
+        parent: checkpoint whose weights the member adopts at `start`; None if it keeps its own weights.
+        collects_from_none: whether to discard the returns collected before `start`, so that they do not count towards
+            the member's fitness.
+        threads: number of TensorFlow's threads if the configuration does not set it; 0 for one per core.
     """
 
     member: int
@@ -35,12 +37,13 @@ class Piece(NamedTuple):
 
 
 class PieceResult(NamedTuple):
-    """How a piece ended.
+    """Result of a piece.
 
-    updates: that the member has made.
-    episodes: whose returns it has collected.
-    mean_returns: of these, of each task that is learned; empty until each has one.
-    diverged: whether its loss was not finite, so that it goes on only with the weights of another.
+    Attributes:
+        updates: number of updates that the member has made.
+        episodes: number of episodes whose returns the member has collected.
+        mean_returns: mean of these returns for each task that is learned; empty until each task has a return.
+        diverged: whether the loss was not finite, so that the member can continue only with another member's weights.
     """
 
     updates: int
@@ -50,5 +53,5 @@ class PieceResult(NamedTuple):
 
 
 TrainPieces = Callable[[Sequence[Piece]], Iterator[tuple[int, PieceResult]]]
-"""Trains pieces, side by side or in turn, and yields each member's number and result as they end.
-Raises `recorded_job.Stopped` where it was interrupted and the members are saved."""
+"""Trains pieces in parallel or one after the other, and yields each member's index and result when its piece ends.
+Raises `recorded_job.Stopped` if it was interrupted and the members are saved."""

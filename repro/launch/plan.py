@@ -1,4 +1,4 @@
-"""The plan of a campaign: blocks of runs in the order of their worth."""
+"""The plan of a campaign: blocks of runs, ordered by how much a core-hour adds to the answered rows."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ class Block:
     """Runs that belong together: each agent on each task with each seed.
 
     Attributes:
-        purpose: what they are for, in a few words.
+        purpose: purpose of the runs, in a few words.
         paper, experiment: folder and file in `paper_configs`.
-        agents: those that are compared stand in one block, since one without the others answers little. One with
-            fields of its own is a variant of its experiment's configuration, so that its records are no other's.
-        tasks: in any spelling; of tasks that are learned together, the name of the set, of which a random player plays
-            each alone.
-        scale: smoke, desk or paper.
-        seeds: 1 to this number.
-        core_hours: of one run, estimated, the mean over agents and tasks, above 0.
-        cores: that a run is to have; more than one where it would take too many days otherwise.
+        agents: agents to run. Agents that are compared belong in one block, because one without the others answers
+            little. An agent with its own fields is a variant of the experiment's configuration, so that its records
+            are distinct.
+        tasks: tasks in any spelling; tasks that are learned together are given by the name of their set, of which a
+            random player plays each task separately.
+        scale: `smoke`, `desk` or `paper`.
+        seeds: number of seeds, which are 1 to this number.
+        core_hours: estimated core-hours of a run, the mean over agents and tasks, above 0.
+        cores: number of cores of a run; more than one for runs that would otherwise take too many days.
 
     Raises:
-        ValueError: it has no run, or a run takes no time or no core.
+        ValueError: the block has no runs, or a run has no core-hours or no cores.
     """
 
     purpose: str
@@ -52,7 +53,7 @@ class Block:
                 raise ValueError(f"the block {self.purpose!r} has {name}={value}, which must be above 0")
 
     def runs(self) -> list[Run]:
-        """Returns its runs, all of the first seed before any of the second, so that whatever is done can be compared.
+        """Returns the block's runs ordered by seed, so that completed runs can be compared at any time.
 
         Raises:
             ValueError: there is no such paper, experiment, scale, agent or task.
@@ -70,19 +71,20 @@ class Block:
 
 
 Stages = Mapping[str, Sequence[Block]]
-"""Blocks by the title of their stage, in order."""
+"""Titles of the stages and the blocks of each, in order."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """A block at its place in the plan.
+    """A block at its position in the plan.
 
     Attributes:
-        stage: title of its stage.
+        stage: title of the block's stage.
         block: the block.
-        runs: of the block, but for those of earlier ones.
-        rows: printed numbers and statements that can be answered after it and not before.
-        full_rows: what it adds to the answered parts of rows, 1 for a whole protocol; see `answerable.shares`.
+        runs: runs of the block that are in no earlier block.
+        rows: number of printed numbers and statements that become answerable with this block.
+        full_rows: sum of the parts of rows that this block adds, where a row answered with its whole protocol counts 1;
+            see `answerable.shares`.
     """
 
     stage: str
@@ -93,7 +95,7 @@ class Step:
 
     @property
     def core_hours(self) -> float:
-        """Estimate for all its runs."""
+        """Estimated core-hours of all runs of the step."""
         return len(self.runs) * self.block.core_hours
 
 
@@ -101,7 +103,7 @@ def load_stages(path: Path) -> Stages:
     """Returns the `STAGES` of a file such as `paper_configs/campaign.py`.
 
     Raises:
-        ValueError: there is no such file, or it has no `STAGES`, or cannot be run.
+        ValueError: the file is missing, cannot be loaded or has no `STAGES`.
     """
     if not path.is_file():
         raise ValueError(f"there is no plan {str(path)!r}.")
@@ -112,14 +114,15 @@ def load_stages(path: Path) -> Stages:
     try:
         spec.loader.exec_module(module)
         return module.STAGES
-    except Exception as error:  # whatever a file may raise, the reader learns which one and why
+    except Exception as error:  # for any error of the file, the message names the file and the reason
         raise ValueError(f"the plan {path} cannot be loaded ({type(error).__name__}: {error}).") from error
 
 
 def order(stages: Stages) -> Iterator[Step]:
-    """Yields the blocks stage by stage, within one by the answered parts of rows that a core-hour adds, most first.
+    """Yields the blocks stage by stage; within a stage, the block that adds most to the rows per core-hour comes first.
 
-    Each block is judged by what it adds to those before it; equal ones keep the order of the file.
+    The gain of a block is what it adds to the answered parts of rows after all blocks before it. Blocks with equal
+    gains per core-hour keep the order of the file.
 
     Raises:
         ValueError: as for `Block.runs`.
@@ -133,7 +136,7 @@ def order(stages: Stages) -> Iterator[Step]:
             for block in left.keys() - afters.keys():
                 of_paper = [run for run in dict.fromkeys([*planned, *left[block]]) if run.paper == block.paper]
                 of = {(run.experiment, run.agent) for run in left[block]}
-                afters[block] = answerable.shares(of_paper, of=of)  # those of other rows stay as they are
+                afters[block] = answerable.shares(of_paper, of=of)  # the shares of other rows do not change
             gains = {block: _sum(before | afters[block]) - _sum(before) for block in left}
             hours = {block: len(runs) * block.core_hours for block, runs in left.items()}
             best = max(left, key=lambda block: gains[block] / hours[block])
@@ -146,5 +149,5 @@ def order(stages: Stages) -> Iterator[Step]:
 
 
 def _sum(shares: Mapping[answerable.RowKey, float]) -> float:
-    """Sum of the parts of rows, in an order that is the same however they were found."""
+    """Returns the sum of the parts of rows, added in an order that does not depend on how they were found."""
     return sum(shares[key] for key in sorted(shares))

@@ -1,4 +1,4 @@
-"""The engine of population-based training: members train in pieces, are compared in between, and can be resumed."""
+"""Population-based training: members train in pieces, are compared between them, and can be resumed."""
 
 from __future__ import annotations
 
@@ -31,33 +31,33 @@ from repro.papers.impala.population import (
 from repro.training.run_directory import LINEAGE, RunDirectory, copy_checkpoint, write_json
 
 PARENTS = "parents"
-"""Folder of the checkpoints that members adopted at the newest comparison."""
+"""Folder of the checkpoints whose weights members adopt after the newest comparison."""
 SEEDS = 1000
-"""Seeds of members that a population has for itself."""
+"""Number of members' seeds that are reserved for each seed of a population."""
 
 
 class Population:
     """Members that train up to their budget and are compared on the way.
 
-    `lineage.json` is written after each comparison and everything follows from it: a population that is killed at any
-    moment repeats no comparison, and makes the next one as it would have. The random numbers of a comparison depend on
-    the seed and on its number alone.
+    `lineage.json` is written after each comparison and determines everything that follows: a population that is killed
+    at any moment repeats no comparison, and the next one has the same outcome. The random numbers of a comparison
+    depend only on the population's seed and the index of the comparison.
 
     Args:
-        config: of an experiment with a section `population`.
-        seed: of the first hyper-parameters, the comparisons and the members' runs.
-        path: folder of the population; one that holds this population resumes it.
-        threads: of TensorFlow for each member, as in `Piece`.
+        config: configuration of an experiment with a section `population`.
+        seed: seed of the initial hyper-parameters, the comparisons and the members' runs.
+        path: folder of the population; a folder that holds this population resumes it.
+        threads: number of TensorFlow's threads for each member, as in `Piece`.
 
     Attributes:
         run: the folder and its lock.
-        settings: section `population`.
-        lineage: so far.
+        settings: settings of the section `population`.
+        lineage: history of the population.
 
     Raises:
         ValueError: a field has an impossible value.
         RunDirectoryError: another process uses the folder, or it holds something else.
-        PopulationError: `lineage.json` is not readable.
+        PopulationError: `lineage.json` cannot be read.
     """
 
     def __init__(self, config: ml_collections.ConfigDict, seed: int, path: Path, threads: int = 0) -> None:
@@ -83,21 +83,21 @@ class Population:
         boundaries, rng = find_boundaries(self.settings, total_budget(resolved)[1]), self._rng(0)
         first = [sample_hparams(self.settings, rng) for _ in range(self.settings.size)]
         for hparams in first:
-            apply_hparams(self._config, hparams)  # likewise
+            apply_hparams(self._config, hparams)  # a missing field fails at once
         self.run = RunDirectory(path, config.to_dict(), seed)
         self.lineage = read_lineage(path) if (path / LINEAGE).exists() else Lineage(first, boundaries, [])
         self.lineage.write(path)
 
     def train(self, train_pieces: TrainPieces, show: Callable[[Lineage], None]) -> None:
-        """Trains until the budget is used up, and at last writes the number of the best member into `complete.json`.
+        """Trains until the budget is used up, and then writes the index of the best member to `complete.json`.
 
         Args:
-            train_pieces: see there.
-            show: called after each comparison.
+            train_pieces: trains the pieces up to the next comparison; see `TrainPieces`.
+            show: called with the lineage after each comparison.
 
         Raises:
-            Stopped: it was interrupted, and all is saved.
-            PopulationError: all members diverged, or none has a fitness.
+            Stopped: the training was interrupted, and everything is saved.
+            PopulationError: all members diverged, or no member has a fitness.
         """
         while not self.lineage.is_complete:
             pieces = self._pieces()
@@ -109,11 +109,11 @@ class Population:
         write_json(self.run.complete_json, {"best": self.lineage.best})
 
     def _rng(self, number: int) -> np.random.Generator:
-        """The rng of the first hyper-parameters, 0, or of a comparison, from 1 on."""
+        """Returns the random number generator of the initial hyper-parameters (0) or of a comparison (from 1)."""
         return np.random.default_rng([self._seed, number])
 
     def _pieces(self) -> list[Piece]:
-        """What is to be trained up to the next comparison; a member without usable weights rests."""
+        """Returns the pieces up to the next comparison; members without usable weights have none."""
         number, rounds = len(self.lineage.rounds), self.lineage.rounds
         burned_in = number > 0 and self.lineage.boundaries[number - 1] <= self.settings.burn_in
         pieces = []
@@ -138,7 +138,7 @@ class Population:
         return pieces
 
     def _compare(self, results: Mapping[int, PieceResult]) -> None:
-        """Makes the comparison at the end of the pieces, and writes it down once what it needs is on the disk."""
+        """Compares the members at the end of their pieces; writes the lineage once adopted checkpoints are copied."""
         number = len(self.lineage.rounds)
         frames = self.lineage.boundaries[number]
         evolves = self.settings.evolves and self.settings.burn_in < frames < self.lineage.boundaries[-1]
@@ -178,9 +178,10 @@ class Population:
         shutil.rmtree(self._adopted(number, 0).parent, ignore_errors=True)
 
     def _is_due(self, member: int, result: PieceResult, frames: int) -> bool:
-        """Whether a member has collected its returns after the burn-in, or at the end any, where it had no fitness.
+        """Returns whether a member's fitness is to be calculated, or it has diverged, after the burn-in.
 
-        Of several tasks each needs one.
+        It is calculated when the member has collected `population.episodes` returns, or at the end of training even
+        with one if it has no fitness yet. With several tasks, each needs a return.
         """
         if frames <= self.settings.burn_in:
             return False
@@ -189,7 +190,7 @@ class Population:
         return result.diverged or (enough and bool(result.mean_returns))
 
     def _fitness(self, member: int, result: PieceResult, is_due: bool) -> float | None:
-        """The fitness of now where a member is due, or else the last one; None where it diverged."""
+        """Returns the new fitness of a member that is due, else its last one; None if the member diverged."""
         if result.diverged:
             return None
         if is_due:
@@ -197,14 +198,14 @@ class Population:
         return self.lineage.carried_fitness(member)
 
     def _adopted(self, number: int, parent: int) -> Path:
-        """Where the weights of a parent are that members adopt before a piece."""
+        """Returns the folder of a parent's weights that members adopt before a piece."""
         return self.run.path / PARENTS / f"piece_{number:04d}" / f"member_{parent:02d}"
 
 
 def find_boundaries(settings: PopulationSettings, frames: int) -> list[int]:
-    """Returns the frames at which members may be compared: the burn-in, then every interval, and at last the budget.
+    """Returns the frames at which members may be compared: the burn-in, then every interval, and finally the budget.
 
-    What is left of the budget below half an interval is added to the last one.
+    A remainder of less than half an interval is added to the last interval.
 
     Raises:
         ValueError: the burn-in leaves nothing of the budget.
@@ -221,12 +222,12 @@ def member_folder(path: Path, member: int) -> Path:
 
 
 def apply_hparams(config: Mapping[str, Any], hparams: Hparams) -> dict[str, Any]:
-    """Returns a resolved configuration in which hyper-parameters have the values given.
+    """Returns a resolved configuration with the given values of hyper-parameters.
 
-    Where there is no evolution to find a schedule, the learning rate keeps the configuration's.
+    Without evolution, which would find a schedule, the configuration's final learning rate is kept.
 
     Raises:
-        ValueError: it lacks one of their fields.
+        ValueError: the configuration lacks a field of a hyper-parameter.
     """
     known, applied = flatten(config), dict(config)
     for name, value in hparams.items():

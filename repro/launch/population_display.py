@@ -1,4 +1,4 @@
-"""How far a population is, a line for each member: redrawn in place on a terminal, at each comparison elsewhere."""
+"""Progress of a population, a line per member, updated in place on a terminal and else printed at each comparison."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class PopulationDisplay:
     """Shows the members of a population on standard error, as a context.
 
     Args:
-        lineage: so far.
-        folders: of the members' runs, in order.
-        unit: of the budget, frames or steps.
+        lineage: current history of the population.
+        folders: folders of the members' runs, in order.
+        unit: unit of the budget, `frames` or `steps`.
     """
 
     def __init__(self, lineage: Lineage, folders: list[Path], unit: str) -> None:
@@ -50,7 +50,7 @@ class PopulationDisplay:
             self._bars.stop()
 
     def show(self, lineage: Lineage) -> None:
-        """Takes note of a comparison."""
+        """Shows the result of a comparison."""
         self._lineage = lineage
         if self._bars is None:
             at = f"{short(lineage.boundaries[len(lineage.rounds) - 1])} {self._unit}"
@@ -63,7 +63,7 @@ class PopulationDisplay:
             for task, folder in zip(self._bars.tasks, self._folders, strict=True):
                 try:
                     rows = read_progress(folder / PROGRESS)
-                except RunDirectoryError:  # which the member's own training says
+                except RunDirectoryError:  # the member's training reports it
                     continue
                 frames = rows[-1][f"num_env_{self._unit}"] if rows else 0
                 played = f"{short(frames)}/{short(task.total or 0)} {self._unit}, "
@@ -72,7 +72,7 @@ class PopulationDisplay:
 
 
 def describe(lineage: Lineage, member: int) -> str:
-    """Returns fitness, return, what became of a member at the last comparison, and its hyper-parameters, in a line."""
+    """Returns a line with a member's fitness, return and outcome of the last comparison, and its hyper-parameters."""
     texts = []
     if lineage.rounds:
         last = lineage.rounds[-1][member]

@@ -1,4 +1,4 @@
-"""A population of the reproduce command, from training to the record of its best member."""
+"""A job that trains a population and records its best member."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from repro.training.run_directory import LINEAGE, read_complete
 class PopulationJob(TrainingJob):
     """Trains a population, evaluates its best member, and records it with its last hyper-parameters.
 
-    The record's budget and time are those of the best member, as in Figure 6: all together took `population.size` of
-    them. A job without an episode in any member fails.
+    The record's budget and time are those of the best member, as in Figure 6 (IMPALA); the whole population took
+    `population.size` times as much. The job fails if no member has a fitness.
     """
 
     def share_done(self) -> float:
-        """Share of the frames up to the last comparison."""
+        """Returns the share of the frames that the members had at the last comparison."""
         if not (self.run_dir / LINEAGE).exists():
             return 0.0
         lineage = read_lineage(self.run_dir)
         return lineage.boundaries[len(lineage.rounds) - 1] / lineage.boundaries[-1] if lineage.rounds else 0.0
 
     def seconds_done(self) -> float:
-        """Not known: 0."""
+        """Returns 0, since the time is not known."""
         return 0.0
 
     def _training(self, cores: int) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""The record of a random player, the level that every score is read against."""
+"""A job that records the returns of random play, the baseline of all scores."""
 
 from __future__ import annotations
 
@@ -20,19 +20,22 @@ from repro.launch.recording import budget_fields, circumstances, identity_fields
 
 EPISODES, NUM_ENVS = 100, 20
 SEED_OFFSET = 2_000_000
-"""Its games have other seeds than those of training and of evaluation."""
+"""Offset of seeds, so that the games differ from those of training and evaluation."""
 
 
 class RandomJob(RecordedJob):
-    """Plays an experiment's task with actions sampled uniformly from all that there are, and records the returns.
+    """Plays an experiment's task with actions sampled uniformly from all actions, and records the returns.
 
-    What it computes with TensorFlow it computes on cores; a study after it in the same process could not hide GPUs.
+    TensorFlow computes on the CPU, because a later study in the same process could not hide the GPUs any more.
 
     Args:
-        config: of the experiment, at its scale; its `env` is played as in an evaluation.
-        task: overrides `config.env.task`.
-        seed: of the games and the actions.
+        config: configuration of the experiment at its scale; its `env` is played as in an evaluation.
+        task: task that replaces `config.env.task`.
+        seed: seed of the games and the actions.
         results_dir: root of the records.
+
+    Raises:
+        ValueError: the task is unknown.
     """
 
     def __init__(self, config: ml_collections.ConfigDict, task: str, seed: int, results_dir: Path) -> None:
@@ -43,7 +46,7 @@ class RandomJob(RecordedJob):
         self._returns: list[float] = []
 
     def run(self, cores: list[int], quiet: bool) -> None:
-        """Plays the games; see `RecordedJob.run`. What was interrupted starts again."""
+        """Plays the games and writes the record; see `RecordedJob.run`. An interrupted job starts over."""
         from repro.acting.play import play
         from repro.acting.rollout import Episode
         from repro.acting.uniform_policy import UniformPolicy
@@ -51,7 +54,7 @@ class RandomJob(RecordedJob):
         from repro.training import devices
         from repro.training.evaluation import describe_games, score_unit
 
-        os.sched_setaffinity(0, cores)  # of this thread, and of those of the emulators, which it begins
+        os.sched_setaffinity(0, cores)  # applies to this thread and the emulators' threads that it starts
         devices.hide_gpus()
         started, began, commit = utc_now(), time.monotonic(), self.find_commit()
         seed = SEED_OFFSET + self.seed
@@ -91,7 +94,7 @@ class RandomJob(RecordedJob):
         return len(self._returns) / EPISODES
 
     def _played_config(self) -> ml_collections.ConfigDict:
-        """The part of the configuration that random play reads."""
+        """Returns the part of the configuration that random play reads."""
         names = ("paper", "experiment", "scale", "env")
         fields = {name: self.config[name] for name in names}
         return ml_collections.ConfigDict(fields | {"agent": random_player.AGENT})

@@ -1,4 +1,4 @@
-"""Starts a run's actors, and its learners besides the chief, on the machines of a Ray cluster."""
+"""Starts a run's actors, and its learners except the chief, on the machines of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from repro.acting.machines import own_address
 from repro.launch import ray_cluster
 
 CORES = 1
-"""That the cluster sets aside for an actor."""
+"""Number of cores that the cluster reserves for an actor."""
 LOOPBACK = "127."
-"""Begins addresses that a machine has for itself alone, as that of a head or of a tunnel on this machine."""
+"""Prefix of loopback addresses, such as that of a head or of a tunnel on this machine."""
 TRUST = (
     "Reverb has no authentication: whoever reaches the learner's port can read and change what is learned. "
     "Use a private network only."
@@ -29,12 +29,12 @@ TRUST_LEARNERS = (
 
 
 class Role:
-    """A process of the cluster, which does one of these things once."""
+    """A process of the cluster; one of these methods is called once."""
 
     def play(self, config: dict[str, Any], seed: int, actor: int, start: int, address: str) -> None:
         """Plays as one actor."""
         cli.quiet()
-        from repro.papers import find_experiment  # TensorFlow is for these processes alone
+        from repro.papers import find_experiment  # only these processes load TensorFlow
         from repro.training import devices
         from repro.training.experiment import RemoteActing
 
@@ -44,7 +44,7 @@ class Role:
         experiment.run_remote_actor(seed, actor, start, address)
 
     def evaluate(self, config: dict[str, Any], seed: int, address: str) -> None:
-        """Evaluates beside training."""
+        """Evaluates the learner's weights during training."""
         cli.quiet()
         from repro.papers import find_experiment
         from repro.training import devices
@@ -86,9 +86,9 @@ class RayProcess:
     """A `Role` on the cluster.
 
     Args:
-        ray: connected.
-        role: handle of it.
-        task: what it does.
+        ray: the module `ray`, connected to the cluster.
+        role: Ray's handle of the `Role`.
+        task: Ray's reference to the running method.
     """
 
     may_wait = True
@@ -105,7 +105,7 @@ class RayProcess:
             return ray_cluster.reason_of(error)
         finally:
             with contextlib.suppress(self._ray.exceptions.RayError, ConnectionError):  # the cluster may be gone
-                self.kill()  # it would keep its core
+                self.kill()  # else it would keep its core
         return "it found no learner"
 
     def kill(self) -> None:
@@ -115,17 +115,17 @@ class RayProcess:
 
 
 class RayActors:
-    """Starts actors on a cluster, each where a core is free, on as many machines as there are; a `Launcher`.
+    """A `Launcher` that starts actors on a cluster, each on a free core, spread over all machines.
 
-    An actor or an evaluator for which no core is free waits for one. So does a learner for its cores,
-    `runtime.threads` or one, and for a GPU where this machine has one, and a replay for its memory. All machines have
-    this suite installed, in the same version, and reach this one. The cluster is let go when the process ends.
+    An actor or an evaluator waits until a core is free. A learner waits for its cores, `runtime.threads` or 1, and for
+    a GPU if this machine has one; a replay waits for its memory. All machines need the same version of this suite and
+    must be able to reach this one. The process leaves the cluster when it ends.
 
     Args:
-        address: of the cluster, see `ray_cluster.join`.
-        config: of the run.
-        seed: of the run.
-        port: of the learner's server; 0: a free one.
+        address: address of the cluster, see `ray_cluster.join`.
+        config: configuration of the run.
+        seed: seed of the run.
+        port: port of the learner's server; 0 for a free one.
 
     Attributes:
         home, port: see `Launcher`.
@@ -149,7 +149,7 @@ class RayActors:
         return self._begin("play", CORES, 0, actor, start, self._reached(address))
 
     def start_learner(self, learner: int, address: str, key: str) -> RayProcess:
-        from repro.gpus import visible_gpus  # TensorFlow is for learners alone
+        from repro.gpus import visible_gpus  # only learners load TensorFlow
 
         return self._begin("learn", self._learner_cores, int(bool(visible_gpus())), learner, address, key)
 
@@ -157,16 +157,18 @@ class RayActors:
         return self._begin("evaluate", CORES, 0, self._reached(address))
 
     def start_replay(self, address: str, key: str) -> RayProcess:
-        # No core: actors have those, and wait for it.
+        # A replay reserves no core, since actors need the cores and wait for the replay.
         return self._begin("store", 0, 0, self._reached(address), key, memory=self._replay_bytes)
 
     def describe(self, num_actors: int, num_learners: int = 1, evaluates: bool = False) -> str:
-        """Returns what is free for the run, which has not started anything yet, and who must be trusted.
+        """Returns sentences about the free resources, what has to wait for them, and whom the ports trust.
+
+        Call this before anything of the run has been started.
 
         Args:
-            num_actors: of the run.
-            num_learners: with the chief, which does not run on the cluster.
-            evaluates: whether it has an evaluator, which begins when actors play.
+            num_actors: number of actors of the run.
+            num_learners: number of learners of the run, including the chief, which is not on the cluster.
+            evaluates: whether the run has an evaluator, which starts after the actors.
         """
         machines = sum(node["Alive"] for node in self._ray.nodes())
         cores = int(self._ray.available_resources().get("CPU", 0))
@@ -185,7 +187,7 @@ class RayActors:
         return f"{who} on a Ray cluster with {size}.{waiting}{self._describe_memory()} {trust}"
 
     def _describe_memory(self) -> str:
-        """Says that the replay waits, where no machine has its memory."""
+        """Returns a sentence that the replay waits, if no machine has enough free memory; else nothing."""
         if not self._replay_bytes:
             return ""
         machines = (node["Resources"].get("memory", 0) for node in self._ray.nodes() if node["Alive"])
@@ -199,28 +201,32 @@ class RayActors:
 
     @property
     def _replay_bytes(self) -> int:
-        """That the cluster sets aside for a replay; 0 where it has none in a process of its own."""
+        """Memory in bytes that the cluster reserves for the replay; 0 if no replay has a process of its own."""
         return int(self._config["runtime"].get("replay_gb", 0.0) * 1e9)
 
     def _begin(self, does: str, cores: int, gpus: int, *arguments: Any, **resources: int) -> RayProcess:
-        """Has a `Role` do what the method of this name does."""
+        """Starts a `Role` on the cluster, and its method with the name `does`."""
         role = self._ray.remote(num_cpus=cores, num_gpus=gpus, **resources, **ray_cluster.OWN_PROCESS)(Role).remote()
         return RayProcess(self._ray, role, getattr(role, does).remote(self._config, self._seed, *arguments))
 
     def _reached(self, address: str) -> str:
-        """The address by which other machines reach a server of this one."""
+        """Returns the address at which other machines reach a server of this machine."""
         return f"{self.home}:{address.rsplit(':', 1)[1]}"
 
     @property
     def _learner_cores(self) -> int:
-        """That the cluster sets aside for a learner."""
+        """Number of cores that the cluster reserves for a learner."""
         return self._config["runtime"].get("threads", 0) or CORES
 
 
 def _check_free(port: int) -> None:
-    """Reverb would share a port with another learner, whose actors would then bring their unrolls to both."""
+    """Checks that a port is free: Reverb would share it with another learner, and mix the unrolls of both runs.
+
+    Raises:
+        ClusterError: the port is in use.
+    """
     with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as after a learner that has just ended
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # for a learner that has just ended
         try:
             probe.bind(("", port))
         except OSError as error:

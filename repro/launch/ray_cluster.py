@@ -1,4 +1,4 @@
-"""Joins a Ray cluster; needs the extra `[cluster]`."""
+"""Connects to a Ray cluster; requires the extra `[cluster]`."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ import sys
 from types import ModuleType
 
 AUTO = "auto"
-"""The cluster that this machine is part of; where there is none, one that begins and ends with the process."""
+"""Address of the cluster that this machine belongs to; if there is none, of a new one that ends with the process."""
 
 JOINED = "joined"
-"""The cluster of which this process is a task."""
+"""Address of the cluster on which this process itself runs."""
 
 CLIENT = "ray://"
-"""What an address of Ray's client server begins with; host and port follow."""
+"""Prefix of the addresses of Ray's client server, followed by host and port."""
 
 OWN_PROCESS = {"max_restarts": 0, "max_task_retries": 0, "scheduling_strategy": "SPREAD"}
-"""Options of what is a process of its own, on as many machines as there are.
+"""Options of processes on the cluster, which are spread over all machines.
 
-They are those of actors, as Ray has them, not of tasks: of a task whose machine is gone Ray says nothing before the
+They are options of Ray's actors, not of Ray's tasks, because Ray reports the loss of a task's machine only when the
 connection times out, which takes minutes.
 """
 
 SKIPPED_LINES = "RAY_DEDUP_LOGS_SKIP_REGEX"
-"""Variable of Ray's: lines of it that do not come on the screen. What they say of processes that end, the run says."""
+"""Ray's environment variable for lines not to print; the run itself reports processes that end."""
 
 
 class ClusterError(ValueError):
-    """There is no cluster to work on; the message says why."""
+    """There is no usable cluster; the message gives the reason."""
 
 
 def join(address: str) -> ModuleType:
-    """Returns Ray, connected; the signals' handlers stay as they are, which Ray would replace.
+    """Connects to a cluster and returns the module `ray`; signal handlers, which Ray would replace, are kept.
 
     Args:
-        address: `AUTO`, `JOINED`, or as `ray.init` takes it: `ray://<host>:10001`, `<host>:6379`, or `local` for a new
-            one.
+        address: `AUTO`, `JOINED`, or an address for `ray.init`: `ray://<host>:10001`, `<host>:6379`, or `local` for a
+            new cluster.
 
     Raises:
-        ClusterError: Ray is not installed, there is no cluster at the address, or one of a client lacks the port.
+        ClusterError: Ray is not installed, there is no cluster at the address, or a `ray://` address has no port.
     """
     if address.startswith(CLIENT) and not address.rpartition(":")[2].isdecimal():
         raise ClusterError(f"{address} has no port: Ray's client server has {CLIENT}<host>:10001 by default.")
@@ -68,16 +68,16 @@ def join(address: str) -> ModuleType:
 
 
 def reason_of(error: Exception) -> str:
-    """Returns in a line why a process of the cluster ended, by an error of Ray's: what it raised, or what befell it."""
+    """Returns a line that says why a process of the cluster ended, given Ray's error: its exception or its fate."""
     lines = [*str(error).strip().splitlines(), "without a reason"]
     if type(error).__name__.startswith("RayTaskError"):
-        return lines[-2]  # of a traceback
+        return lines[-2]  # last line of a traceback
     line = next((line for line in lines if " because " in line), lines[0])
     return f"{type(error).__name__}: {line.split('. ')[0].rstrip('.')}"
 
 
 def leave() -> None:
-    """Lets the cluster go, if this process joined one; one that began with the process ends."""
+    """Disconnects from the cluster, if this process joined one; a cluster that this process started ends."""
     if (ray := sys.modules.get("ray")) is not None:
         ray.shutdown()
 

@@ -1,4 +1,4 @@
-"""Whole runs as processes of a Ray cluster; needs the extra `[cluster]`."""
+"""Whole runs as processes of a Ray cluster; requires the extra `[cluster]`."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from repro.launch.cluster_job import LostError, RemoteRun
 from repro.launch.machine_run import OTHER_VERSION, MachineRun
 
 WAIT_SECONDS = 0.5
+"""Seconds of a single wait for a call."""
 VERSION_SECONDS = 60.0
-"""Longest wait for what the machines say of their version."""
+"""Longest wait in seconds for the machines to report their versions."""
 TRUST = "Whoever reaches Ray's ports runs commands there: use a private network only."
 
 
 class RayRun:
-    """A `RemoteRun` in an actor, as Ray has it, which ends with this process.
+    """A `RemoteRun` in one of Ray's actors, which ends with this process.
 
     Args:
-        ray: connected.
-        actor: has the `MachineRun`.
+        ray: the module `ray`, connected to the cluster.
+        actor: Ray's handle of the `MachineRun`.
     """
 
     def __init__(self, ray: ModuleType, actor: Any) -> None:
@@ -48,17 +49,20 @@ class RayRun:
                 self._ray.kill(self._actor)
 
     def _is_ready(self, task: Any) -> bool:
-        """Whether a call has ended, after some wait; raises LostError where the process was ended here."""
+        """Returns whether a call has ended, after a short wait; raises LostError if `end` was called."""
         if self._ended:
             raise LostError("it was ended")
         return bool(self._ray.wait([task], timeout=WAIT_SECONDS)[0])
 
 
 class RayRuns:
-    """Has whole runs done on the machines of a Ray cluster; a `Cluster` once it is connected.
+    """A `Cluster` that makes whole runs on the machines of a Ray cluster; call `connect` first.
 
     Args:
-        address: see `ray_cluster.join`.
+        address: address of the cluster, see `ray_cluster.join`.
+
+    Attributes:
+        version: fingerprint of the code that the machines must have.
     """
 
     def __init__(self, address: str) -> None:
@@ -68,10 +72,11 @@ class RayRuns:
         self._most = 0
 
     def connect(self, cores: int) -> int:
-        """Joins the cluster; returns how many runs of so many cores it has room for, or would have if it were empty.
+        """Connects to the cluster; returns how many runs with `cores` cores each fit on it when it is idle.
 
         Raises:
-            ClusterError: there is none, no machine has the cores, or a machine has another version of this suite.
+            ClusterError: there is no cluster, no machine has enough cores, or a machine has another version of this
+                suite or cannot run it.
         """
         self._ray = ray_cluster.join(self._address)
         sizes = [int(node["Resources"].get("CPU", 0)) for node in self._ray.nodes() if node["Alive"]]
@@ -86,16 +91,19 @@ class RayRuns:
         return sum(size // cores for size in sizes)
 
     def describe(self, at_once: int) -> str:
-        """Returns where so many runs side by side are, and who must be trusted."""
+        """Returns sentences about the size of the cluster for some parallel runs, and whom its ports trust."""
         return f"At most {at_once} runs at once on a Ray cluster with {self._size}. {TRUST}"
 
     def start(self, cores: int) -> RemoteRun:
-        cores = min(cores, self._most)  # of a block of a campaign that would like more
+        cores = min(cores, self._most)  # a campaign's block may ask for more
         return RayRun(self._ray, self._ray.remote(num_cpus=cores, **ray_cluster.OWN_PROCESS)(MachineRun).remote(cores))
 
     def _check_versions(self) -> None:
-        """Raises ClusterError where a machine that has cores says that it has another version; those that join later
-        are asked when a run begins there."""
+        """Checks the versions of all machines with cores; machines that join later are checked when a run begins there.
+
+        Raises:
+            ClusterError: a machine has another version of this suite or cannot run it.
+        """
         describe = self._ray.remote(num_cpus=0, max_retries=0)(_describe)
         asked = [
             describe.options(resources={f"node:{node['NodeManagerAddress']}": 0.001}).remote()

@@ -1,4 +1,4 @@
-"""Trains the pieces of a population on a Ray cluster; needs the extra `[cluster]`."""
+"""Trains the pieces of a population on a Ray cluster; requires the extra `[cluster]`."""
 
 from __future__ import annotations
 
@@ -14,38 +14,39 @@ from repro.launch.pieces import Piece, PieceResult
 from repro.launch.recorded_job import Stopped
 
 STOP = "stop"
-"""File in the folder of a population while its members are to save and end."""
+"""File in a population's folder that tells its members to save and end."""
 BEGUN = "begun"
-"""Folder in that of a population with a file for each member that has a machine."""
+"""Folder in a population's folder with a file for each member that has a machine."""
 POLL_SECONDS = 1.0
+"""Seconds between two checks of the members."""
 
 
 class Worker:
-    """A process of the cluster, which trains one piece."""
+    """A process of the cluster that trains one piece."""
 
     def train(self, piece: Piece, stop: Path, begun: Path) -> PieceResult | None:
-        """`train_piece`; writes `begun` first, so that it is not ended while it saves."""
+        """Calls `train_piece`; creates the file `begun` before, so that the process is not killed while it saves."""
         cli.quiet()
         begun.touch()
         if stop.exists():
             return None
-        from repro.launch.member import train_piece  # TensorFlow is for these processes alone
+        from repro.launch.member import train_piece  # only these processes load TensorFlow
 
         return train_piece(piece, stop.exists, lambda line: print(line, file=sys.stderr))
 
 
 class RayPool:
-    """Processes of a Ray cluster, a piece each; a context that lets go of the cluster.
+    """Trains each piece in a process of a Ray cluster; a context manager that disconnects from the cluster.
 
-    The machines share the population's folder, under the same path, and have this suite installed.
+    The machines share the population's folder under the same path, and have this suite installed.
 
     Args:
-        address: of the cluster, as `ray.init` takes it; `local` begins one on this machine.
-        path: folder of the population, absolute.
-        cores: of a piece.
+        address: address of the cluster, see `ray_cluster.join`; `local` starts one on this machine.
+        path: absolute path of the population's folder.
+        cores: number of cores of a piece.
 
     Raises:
-        PopulationError: Ray is not installed, there is no cluster at the address, or no machine of it has the cores.
+        PopulationError: Ray is not installed, there is no cluster at the address, or no machine has enough cores.
     """
 
     def __init__(self, address: str, path: Path, cores: int) -> None:
@@ -73,13 +74,13 @@ class RayPool:
         shutil.rmtree(self._begun, ignore_errors=True)
 
     def __call__(self, pieces: Sequence[Piece]) -> Iterator[tuple[int, PieceResult]]:
-        """See `pieces.TrainPieces`.
+        """Trains pieces; see `pieces.TrainPieces`.
 
         Raises:
             PopulationError: a piece failed, or its machine is gone.
-            Stopped: by `stop`.
+            Stopped: `stop` was called, and the members are saved.
         """
-        shutil.rmtree(self._begun, ignore_errors=True)  # of the pieces before
+        shutil.rmtree(self._begun, ignore_errors=True)  # files of the previous pieces
         self._begun.mkdir()
         begun = {piece.member: self._begun / str(piece.member) for piece in pieces}
         workers = {piece.member: self._worker.remote() for piece in pieces}
@@ -96,18 +97,18 @@ class RayPool:
                 except self._ray.exceptions.RayError as error:
                     reason = ray_cluster.reason_of(error).rstrip(".")
                     raise PopulationError(f"member {member} failed: {reason}.") from error
-                self._ray.kill(workers[member])  # it would keep its cores
+                self._ray.kill(workers[member])  # else it would keep its cores
                 if result is None:
                     stopped = True
                 else:
                     yield member, result
             if self._stop.exists():
                 for task in [task for task, member in running.items() if not begun[member].exists()]:
-                    self._ray.kill(workers[running.pop(task)])  # it waits for cores, or is about to see `STOP`
+                    self._ray.kill(workers[running.pop(task)])  # it still waits for cores, or has not started to train
                     stopped = True
         if stopped:
             raise Stopped
 
     def stop(self) -> None:
-        """Lets members that train save and end, and no other begin; also from a signal's handler."""
+        """Asks training members to save and end, and starts no others; may be called from a signal handler."""
         self._stop.touch()

@@ -1,4 +1,4 @@
-"""What the jobs of the reproduce command share: a configuration, a seed, and the places of their records."""
+"""The common base of jobs that make records."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class JobError(RuntimeError):
 
 
 class InUseError(JobError):
-    """Another process works on the run, which says nothing of the run itself."""
+    """Another process works on the run; the run itself has not failed."""
 
 
 FAILURES = (JobError, records.RecordError, RunDirectoryError, OSError)
-"""What a job raises where no mistake of the code is the reason: its message says all."""
+"""Errors of jobs that are no mistakes in the code; their messages are sufficient."""
 
 
 class Stopped(Exception):
@@ -31,11 +31,12 @@ class Stopped(Exception):
 
 
 class Outcome(NamedTuple):
-    """What became of a job.
+    """Outcome of a job.
 
-    stopped: whether it was interrupted and saved.
-    failure: why it failed; None where it did not.
-    retry: whether that says nothing of the job itself.
+    Attributes:
+        stopped: whether the job was interrupted and saved.
+        failure: why the job failed; None if it did not.
+        retry: whether the failure has a cause outside the job, so that it may be tried again.
     """
 
     stopped: bool = False
@@ -44,17 +45,17 @@ class Outcome(NamedTuple):
 
 
 class RecordedJob(abc.ABC):
-    """What all jobs share: a configuration, a seed, and the places of their records.
-
-    Attributes:
-        label: what it is, in one line.
-        commit: of the code; None: that of this checkout.
-        paths: of the records, were this scale the first that is recorded.
+    """A job with a configuration, a seed, and the paths of its records.
 
     Args:
-        config: of the experiment, at its scale.
-        seed: of the run.
-        paths: see above.
+        config: configuration of the experiment at its scale.
+        seed: seed of the run.
+        paths: paths of the records without regard to other scales; see `record_paths`.
+
+    Attributes:
+        label: description of the job in one line.
+        commit: commit of the code for the records; None for that of this checkout.
+        config, seed, paths: the arguments.
     """
 
     label: str
@@ -68,67 +69,67 @@ class RecordedJob(abc.ABC):
 
     @property
     def record_paths(self) -> list[Path]:
-        """Where the records of this scale lie or are to lie: one of a run, one for each answer of a study."""
+        """Paths of the records of this scale: one per task of a run, or one per answer of a study."""
         return [records.path_of_scale(path, self.config.scale) for path in self.paths]
 
     @abc.abstractmethod
     def run(self, cores: list[int], quiet: bool) -> None:
-        """Does what is left to do on the given cores.
+        """Runs what is left of the job on the given cores.
 
         Args:
             cores: numbers of the processor cores to use.
-            quiet: shows no bar.
+            quiet: whether to show no progress.
 
         Raises:
-            JobError: it failed.
-            Stopped: it was interrupted.
+            JobError: the job failed.
+            Stopped: the job was interrupted.
         """
 
     def stop(self) -> None:
-        """Asks for an end before its own, from another thread; asking again does no harm."""
+        """Asks the job to stop early, from another thread; further calls have no effect."""
         self._stopped = True
 
     def _check_stop(self) -> None:
-        """Raises Stopped where an end was asked for."""
+        """Raises Stopped if the job was asked to stop."""
         if self._stopped:
             raise Stopped
 
     def _wait_until_free(self, run_dir: Path) -> None:
-        """Waits for a process that a killed command left behind, and that saves the run in a folder.
+        """Waits for a process that a killed command left behind and that is still saving the run in a folder.
 
         Raises:
-            InUseError: another process uses the folder for longer.
-            Stopped: asked to.
+            InUseError: another process uses the folder for longer than that.
+            Stopped: the job was asked to stop.
         """
         if not wait_until_free(run_dir, stop=lambda: self._stopped):
             self._check_stop()
             raise InUseError(f"another process is running in {run_dir}.")
 
     def take_back_stop(self) -> None:
-        """Lets a job that was asked to end be run again."""
+        """Withdraws a request to stop, so that the job can be run again."""
         self._stopped = False
 
     def kill(self) -> None:  # noqa: B027 - a job without processes of its own ends when asked
-        """Ends at once what did not end when asked, from another thread; what was saved before stays."""
+        """Ends a job at once that did not stop when asked, from another thread; what was saved before is kept."""
 
     @abc.abstractmethod
     def share_done(self) -> float:
         """Returns the share of the work that is done, from 0 to 1."""
 
     def seconds_done(self) -> float:
-        """Returns the time that the share done has taken, interruptions left out; 0 where that is not known."""
+        """Returns the seconds that the finished share has taken, without interruptions; 0 if they are not known."""
         return 0.0
 
     def refusal(self) -> str | None:
-        """Says why what is left of a run that was begun must not be continued; None where it may, or was not begun."""
+        """Returns why a run that was begun must not be continued; None if it may be, or if it was not begun."""
         return None
 
     def where(self) -> str:
-        """Says for its bar on which machine a job is, or that it waits for one; empty where it is on this one."""
+        """Returns text for the progress bar: the job's machine, or that it waits for one; empty for this machine."""
         return ""
 
     def figure_dir(self) -> Path | None:
-        """Returns the folder for a figure beside the records; None where there is none, or one of a larger scale."""
+        """Returns the folder for a figure beside the records; None without a figure, or if a larger scale has one."""
         return None
 
     def find_commit(self) -> str | None:
@@ -136,7 +137,7 @@ class RecordedJob(abc.ABC):
         return self.commit or records.git_commit()
 
     def find_records(self) -> list[dict[str, Any]] | None:
-        """Returns the records of this scale where all are there, valid and of the current configuration, else None."""
+        """Returns the records of this scale if all exist, are valid and match the current configuration, else None."""
         found = []
         for path in self.paths:
             record = records.find_record(path, self.config.scale)
@@ -146,12 +147,12 @@ class RecordedJob(abc.ABC):
         return found
 
     def recorded(self) -> bool:
-        """Whether they are there, valid, of this scale and of the current configuration."""
+        """Returns whether all records of this scale exist, are valid and match the current configuration."""
         return self.find_records() is not None
 
 
 def try_run(job: RecordedJob, cores: list[int], quiet: bool) -> Outcome:
-    """Runs a job; returns what became of it, whatever it raises, so that others can go on. Arguments as for `run`."""
+    """Runs a job and returns its outcome, whatever it raises, so that others can continue; arguments as for `run`."""
     try:
         job.run(cores, quiet=quiet)
     except Stopped:

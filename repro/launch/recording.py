@@ -1,4 +1,4 @@
-"""The fields of a record that jobs of all kinds write alike."""
+"""Fields of records that all kinds of jobs write in the same way."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ from repro.evidence import migrations, records
 
 
 def identity_fields(config: ml_collections.ConfigDict, agent: str, seed: int, schedule: str) -> dict[str, object]:
-    """The fields of a record that say what it is of."""
+    """Returns the fields of a record that identify the run.
+
+    Args:
+        config: resolved configuration of the run.
+        agent: name of the agent, or of a study's answer.
+        seed: seed of the run.
+        schedule: `runtime.schedule` of the run, or `random` or `study`.
+    """
     return {
         "schema_version": migrations.SCHEMA_VERSION,
         "paper": config.paper,
@@ -29,22 +36,22 @@ def identity_fields(config: ml_collections.ConfigDict, agent: str, seed: int, sc
 
 
 def budget_fields(unit: str, amount: int, seconds: float) -> dict[str, object]:
-    """Returns the fields of a record that say how much was played, `num_env_<unit>`, how long that took, and the rate.
+    """Returns the fields of a record with the amount played, `num_env_<unit>`, the time and the rate.
 
     Args:
         unit: `frames` or `steps`.
-        amount: in this unit.
-        seconds: of training, above 0.
+        amount: number of frames or steps.
+        seconds: training time in seconds, above 0.
     """
     return {f"num_env_{unit}": amount, "wall_seconds": seconds, f"{unit}_per_second": amount / seconds}
 
 
 def circumstances(cores: int, env: str = "") -> dict[str, object]:
-    """Returns the fields of a record that say what it was made with.
+    """Returns the fields of a record with the versions of software and the hardware.
 
     Args:
-        cores: the run had.
-        env: package of the environment, where there is one.
+        cores: number of cores of the run.
+        env: package of the environment; empty if there is none.
     """
     versions = records.versions()
     if env == "dmlab":
@@ -55,23 +62,23 @@ def circumstances(cores: int, env: str = "") -> dict[str, object]:
 
 
 def utc_now() -> str:
-    """Returns the time in UTC, to the second."""
+    """Returns the current time in UTC as ISO 8601, to the second."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 def series_fields(rows: Sequence[dict[str, float]], counted: str, columns: Sequence[str]) -> dict[str, object]:
-    """Returns the columns of a run's log that its record keeps besides the return; empty without any.
+    """Returns the columns of a run's log that its record contains besides the return; empty if there are none.
 
-    Agents of one experiment may log different things: a column that this run's log lacks is left out.
+    Agents of one experiment may log different columns; a column that this run's log lacks is left out.
 
     Args:
-        rows: of the log, each from a column's name to a number.
-        counted: the column that the budget is counted in.
-        columns: that the configuration asks for.
+        rows: rows of the log, each a number by column.
+        counted: column in which the budget is counted.
+        columns: columns that the configuration asks for.
     """
     columns = [name for name in columns if rows and name in rows[0]]
     if not columns:
         return {}
     points = [[row[name] for name in (counted, *columns)] for row in rows]
-    points = [row for row in points if all(map(math.isfinite, row))]  # a replay is filled before anything is learned
+    points = [row for row in points if all(map(math.isfinite, row))]  # NaN while a replay is filled
     return {"series": {"columns": [counted, *columns], "rows": records.thin(points)}}

@@ -1,4 +1,4 @@
-"""The files of a run on their way between the head of a cluster and the machine that works on the run."""
+"""Transfer of a run's files between the head of a cluster and the machine that works on the run."""
 
 from __future__ import annotations
 
@@ -24,22 +24,24 @@ from repro.training.run_directory import (
 OUTPUT = ("tensorboard", "actors")
 """Folders that a run writes and never reads."""
 LAST = ("piece.json", LINEAGE, COMPLETE)
-"""Files that say of others that they are there, so that they come after them, in this order."""
+"""Files that imply that others exist, and are therefore put in place after them, in this order."""
 MACHINES = "machines.json"
+"""File with the names of the machines that have worked on the run."""
 INCOMING = ".incoming"
+"""Folder for files that are being received."""
 CHUNK_BYTES = 1 << 24
-"""Largest message."""
+"""Largest size of a message."""
 
 Files = dict[str, tuple[int, int]]
-"""Names of files, from a folder on, with their size and the time of their last change."""
+"""Paths of files relative to a folder, with size in bytes and time of the last change in nanoseconds."""
 
 
 def list_files(folder: Path, skip: Sequence[str] = ()) -> Files:
-    """Returns the files in a folder and below, but for hidden ones, such as locks, and checkpoints being written.
+    """Returns the files in a folder and its subfolders, except hidden ones, such as locks, and unfinished checkpoints.
 
     Args:
-        folder: others may write in it meanwhile.
-        skip: names of folders that are left out.
+        folder: the folder; other processes may write to it at the same time.
+        skip: names of folders to leave out.
     """
     found: Files = {}
     for path, folders, names in os.walk(folder):
@@ -52,9 +54,9 @@ def list_files(folder: Path, skip: Sequence[str] = ()) -> Files:
 
 
 def list_saved(folder: Path, skip: Sequence[str] = ()) -> Files:
-    """Returns the files of a run that nobody writes in: as `list_files`, and of checkpoints the newest whole one."""
+    """Returns the files of a run that is not running, as `list_files` does, with only the newest valid checkpoint."""
     found = list_files(folder, (CHECKPOINTS, *skip))
-    for checkpoints in folder.rglob(CHECKPOINTS):  # those of a population's members, too
+    for checkpoints in folder.rglob(CHECKPOINTS):  # a population's members have their own
         if (newest := newest_checkpoint(checkpoints)) is not None:
             place = newest.relative_to(folder)
             found |= {str(place / name): stamp for name, stamp in list_files(newest).items()}
@@ -62,32 +64,32 @@ def list_saved(folder: Path, skip: Sequence[str] = ()) -> Files:
 
 
 def pin_checkpoint(folder: Path, pins: Path) -> Files:
-    """Links the newest checkpoint of a run at work, so that its files stay until a newer one takes its place.
+    """Hard-links the newest checkpoint of a running run, so that its files exist until a newer one is linked.
 
     Args:
-        folder: of the run.
-        pins: has the links, under the same names.
+        folder: folder of the run.
+        pins: folder for the links, which have the same names.
 
     Returns:
-        The files of the checkpoint that is there now.
+        Files of the linked checkpoint.
     """
     for newest in newest_first(folder / CHECKPOINTS)[:1]:
         if not (target := pins / CHECKPOINTS / newest.name).exists():
             shutil.rmtree(pins, ignore_errors=True)
             try:
                 shutil.copytree(newest, target, copy_function=os.link)
-            except OSError:  # the run has just removed it
+            except OSError:  # the run has just removed the checkpoint
                 shutil.rmtree(pins, ignore_errors=True)
     return list_files(pins)
 
 
 class Inbox:
-    """Takes files for the folder of a run; they get their places once all of one moment are there.
+    """Receives files for a run's folder, and moves them into place once all files of one moment have arrived.
 
-    A checkpoint is whole or absent at any time, and what says of others that they are there comes last.
+    At any time, a checkpoint is complete or absent, and files that imply the existence of others come last.
 
     Args:
-        folder: of the run; what a killed process left of an inbox there is removed.
+        folder: folder of the run; files that a killed process left in an inbox there are removed.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -95,7 +97,11 @@ class Inbox:
         shutil.rmtree(self._incoming, ignore_errors=True)
 
     def add(self, name: str, chunks: Iterable[bytes]) -> None:
-        """Takes a file.
+        """Receives a file.
+
+        Args:
+            name: path of the file relative to the run's folder.
+            chunks: content of the file.
 
         Raises:
             OSError: the disk is full or not writable.
@@ -108,10 +114,10 @@ class Inbox:
             os.fsync(file.fileno())
 
     def publish(self) -> list[str]:
-        """Puts what was taken in its place, and removes checkpoints that are too many.
+        """Moves the received files into place, and removes superfluous checkpoints.
 
         Returns:
-            Names of the files that are in their places; a checkpoint that did not come whole has none.
+            Names of the files moved; those of a damaged checkpoint are left out.
 
         Raises:
             OSError: the disk is full or not writable.
@@ -125,7 +131,7 @@ class Inbox:
             source, target = self._incoming / name, self._folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
             if target.is_dir():
-                shutil.rmtree(target)  # the same checkpoint, of before
+                shutil.rmtree(target)  # an earlier copy of the same checkpoint
             source.rename(target)
             flush(target.parent)
         for found in sorted(checkpoints - damaged):
@@ -135,24 +141,24 @@ class Inbox:
 
 
 def checkpoint_of(name: str) -> str | None:
-    """Returns the folder of the checkpoint that a file is of, or None."""
+    """Returns the folder of the checkpoint to which a file belongs, or None."""
     parts = Path(name).parts
     return str(Path(*parts[: parts.index(CHECKPOINTS) + 2])) if CHECKPOINTS in parts else None
 
 
 def read_machines(folder: Path) -> list[str]:
-    """Returns the machines of a cluster that have worked on a run as a whole."""
+    """Returns the names of the machines of a cluster that have worked on a whole run."""
     path = folder / MACHINES
     return json.loads(path.read_text()) if path.exists() else []
 
 
 def add_machine(folder: Path, machine: str) -> None:
-    """Notes that a machine works on a run."""
+    """Adds a machine to those that have worked on a run."""
     if machine not in (machines := read_machines(folder)):
         write_json(folder / MACHINES, [*machines, machine])
 
 
 def _rank(name: str) -> int:
-    """0, or the place among `LAST`."""
+    """Returns the position of a file in `LAST` from 1 on, or 0 for other files."""
     file = Path(name).name
     return LAST.index(file) + 1 if file in LAST else 0

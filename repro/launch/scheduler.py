@@ -1,4 +1,4 @@
-"""Jobs in turn, or several of them side by side."""
+"""Runs jobs one after the other or in parallel."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from repro.launch.bars import make_bars
 from repro.launch.recorded_job import Outcome, RecordedJob, try_run
 
 Slot = list[int]
-"""Numbers of the processor cores of one place for a job."""
+"""Numbers of the processor cores for one job."""
 TICK_SECONDS = 0.5
+"""Seconds between two rounds of the scheduler."""
 END_SECONDS = 60.0
-"""From asking a job to end to killing it, at Ctrl-C and SIGTERM."""
+"""Seconds from asking a job to stop, at Ctrl-C or SIGTERM, to killing it."""
 PAUSE_SECONDS = 120.0
-"""The same for a pause and for room for a wider job, where there is more time to save, and for runs on a cluster."""
+"""Seconds to save where there is more time: before a pause, to make room for a wider job, and for runs on a cluster."""
 GIVE_UP_SECONDS = 15.0
-"""From killing a job at Ctrl-C and SIGTERM to going on without it: one that hangs in this process cannot be killed."""
+"""Seconds from killing a job, at Ctrl-C or SIGTERM, to abandoning it: a job stuck in this process cannot be killed."""
 
 
 def run_jobs(jobs: Sequence[RecordedJob], at_once: int, console: Console) -> dict[RecordedJob, str]:
-    """Runs jobs, `at_once` side by side; returns the failed ones with the reason.
+    """Runs jobs, `at_once` of them in parallel; returns the failed ones with the reason.
 
-    One at a time shows its own progress line; several write to `log.txt` in their run folders and share a
-    display of bars.
+    A single job at a time shows its own progress line; parallel jobs write to `log.txt` in their run folders and share
+    a display of progress bars.
     """
     at_once = min(at_once, len(jobs))
     if at_once <= 1:
@@ -43,7 +44,14 @@ def run_jobs(jobs: Sequence[RecordedJob], at_once: int, console: Console) -> dic
 
 
 def run_on_cluster(jobs: Sequence[RecordedJob], at_once: int, cores: int, console: Console) -> dict[RecordedJob, str]:
-    """As `run_jobs`, for jobs that a cluster does: each asks it for so many cores, and may wait for them there."""
+    """Runs jobs on a cluster; returns the failed ones with the reason.
+
+    Args:
+        jobs: jobs in order.
+        at_once: number of jobs in parallel.
+        cores: number of cores that each job requests; it waits until the cluster has them.
+        console: console for the progress bars.
+    """
     slots = [list(range(i * cores, (i + 1) * cores)) for i in range(min(at_once, len(jobs)))]
     return Scheduler(jobs, slots, console, end_seconds=PAUSE_SECONDS).run()
 
@@ -61,45 +69,54 @@ def _run_in_turn(jobs: Sequence[RecordedJob], console: Console) -> dict[Recorded
 
 
 class NoMoreError(Exception):
-    """No further job is to begin; the message says why."""
+    """No further job may begin; the message gives the reason."""
 
 
 class Follower:
-    """What a scheduler asks and tells. This one gives each job one slot, is never paused and takes note of nothing."""
+    """Decides on behalf of a scheduler, and is told about its jobs.
+
+    This base class gives each job one slot, never pauses and refuses nothing.
+    """
 
     def num_slots(self, job: RecordedJob) -> int:
-        """Returns how many slots a job is to have; more than there are count as all."""
+        """Returns the number of slots that a job needs; more than exist means all."""
         return 1
 
     def is_paused(self) -> bool:
-        """Returns whether no job is to run for now."""
+        """Returns whether jobs are paused."""
         return False
 
     def refusal(self, job: RecordedJob) -> str | None:
-        """Says why a job must not begin, or None.
+        """Returns why a job must not begin, or None.
 
         Raises:
-            NoMoreError: no other may, either. Those at work go on.
+            NoMoreError: no further job may begin; running ones continue.
         """
         return None
 
     def ended(self, job: RecordedJob, failure: str | None, retry: bool) -> None:
-        """Takes note of a job that is done, or failed for a reason that may be another one's (`retry`) or its own."""
+        """Is called when a job has ended.
+
+        Args:
+            job: the job.
+            failure: why it failed; None if it is done.
+            retry: whether the failure has a cause outside the job.
+        """
 
     def tick(self, running: Sequence[RecordedJob], waiting: Sequence[RecordedJob]) -> None:
-        """Looks at what goes on, every `TICK_SECONDS`."""
+        """Is called every `TICK_SECONDS` with the running and the waiting jobs."""
 
 
 @dataclasses.dataclass
 class _Running:
-    """A job at work, and what became of it once its thread has ended.
+    """State of a running job.
 
     Attributes:
-        slots: that it has.
-        bar: that shows it.
-        thread: that runs it.
-        outcome: see above.
-        deadline: when it is killed; None while nobody asked it to end.
+        slots: slots of the job.
+        bar: progress bar of the job.
+        thread: thread that runs the job.
+        outcome: outcome of the job once its thread has ended.
+        deadline: time of the monotonic clock at which the job is killed; None if it has not been asked to stop.
     """
 
     slots: list[Slot]
@@ -109,22 +126,22 @@ class _Running:
     deadline: float | None = None
 
     def is_given_up(self) -> bool:
-        """Returns whether it was killed long ago."""
+        """Returns whether the job was killed more than `GIVE_UP_SECONDS` ago."""
         return self.deadline is not None and time.monotonic() > self.deadline + GIVE_UP_SECONDS
 
 
 class Scheduler:
-    """Runs jobs side by side on slots of cores, in their order, and keeps the slots busy.
+    """Runs jobs in parallel on slots of cores, in their order, and keeps the slots busy.
 
-    A job that needs more slots than are free lets later ones pass. As soon as the slots of later ones would do, these
-    are saved and wait until it has had its turn.
+    While a job needs more slots than are free, later jobs may run first. As soon as the slots of later jobs would be
+    enough for it, those jobs are stopped and saved, and wait until it has started.
 
     Args:
-        jobs: in order.
-        slots: each for one job at a time, or several for one.
-        console: for the bars and a line for each job that ends.
-        follower: see there.
-        end_seconds: in place of `END_SECONDS`.
+        jobs: jobs in order.
+        slots: slots of cores; a job takes one or several.
+        console: console for the progress bars.
+        follower: makes decisions for the scheduler; None for the defaults of `Follower`.
+        end_seconds: seconds from asking a job to stop to killing it; None for `END_SECONDS`.
     """
 
     def __init__(
@@ -148,9 +165,10 @@ class Scheduler:
         self._no_more = False
 
     def run(self) -> dict[RecordedJob, str]:
-        """Returns the failed jobs with the reason, once all have ended, or at Ctrl-C or SIGTERM, when all are saved.
+        """Runs the jobs; returns the failed ones with the reason.
 
-        Then one that does not even end when it is killed is left behind.
+        It returns when all jobs have ended, or after Ctrl-C or SIGTERM when all are saved. A job that does not end even
+        when killed is then abandoned.
         """
         with _ending() as end, self._bars:
             while True:
@@ -169,7 +187,7 @@ class Scheduler:
                 time.sleep(TICK_SECONDS)
 
     def _fill(self) -> None:
-        """Begins what there are free slots for."""
+        """Begins the jobs for which there are free slots."""
         for job in list(self._waiting):
             need = min(self._follower.num_slots(job), self._total)
             if need <= len(self._free):
@@ -182,7 +200,7 @@ class Scheduler:
                 return
 
     def _make_room(self, job: RecordedJob, need: int) -> bool:
-        """Stops the last ones of the jobs behind this one, if their slots are enough for it; returns whether."""
+        """Stops jobs after this one, the last first, if their slots are enough for it; returns whether they are."""
         behind = sorted((self._place[other], other) for other in self._running if self._place[other] > self._place[job])
         missing, chosen = need - len(self._free), {}
         while behind and missing > 0:
@@ -207,7 +225,10 @@ class Scheduler:
         state.thread.start()
 
     def _stop(self, chosen: Mapping[RecordedJob, _Running], seconds: float) -> None:
-        """Asks jobs to end, again and again, since one between two processes misses it, and at last kills them."""
+        """Asks jobs to stop, and kills them after some seconds.
+
+        It is called repeatedly, because a job between two of its processes would miss a single request.
+        """
         now = time.monotonic()
         for job, state in chosen.items():
             state.deadline = min(now + seconds, state.deadline or now + seconds)
@@ -217,7 +238,7 @@ class Scheduler:
                 job.kill()
 
     def _collect(self, end: _End) -> None:
-        """Takes back the slots of jobs whose threads have ended, or are not waited for any more."""
+        """Frees the slots of jobs whose threads have ended or have been abandoned."""
         for job, state in list(self._running.items()):
             at_work = state.thread is not None and state.thread.is_alive()
             if at_work and not (end.asked and state.is_given_up()):
@@ -227,9 +248,9 @@ class Scheduler:
             self._free = sorted(self._free + state.slots)
             self._bars.remove_task(state.bar)
             asked = state.deadline is not None
-            if outcome.stopped or (asked and outcome.failure is not None):  # one that fails in haste may try again
+            if outcome.stopped or (asked and outcome.failure is not None):  # a failure while stopping may be retried
                 bisect.insort(self._waiting, job, key=self._place.__getitem__)
-                if not asked:  # as by Ctrl-C, which reaches all processes of a terminal
+                if not asked:  # for example by Ctrl-C, which reaches all processes of a terminal
                     end.ask()
                 continue
             if outcome.failure is not None:
@@ -238,13 +259,13 @@ class Scheduler:
 
 
 def _work(job: RecordedJob, state: _Running) -> None:
-    """Runs a job, in a thread of its own."""
+    """Runs a job and stores its outcome; the target of the job's thread."""
     cores = sorted({core for slot in state.slots for core in slot})
     state.outcome = try_run(job, cores, quiet=True)
 
 
 class _End:
-    """Whether all jobs are to end; no event, which a second signal would set while the first sets it."""
+    """Flag that all jobs are to end; not an event, which could deadlock if a second signal arrives while it is set."""
 
     asked = False
 
@@ -254,7 +275,7 @@ class _End:
 
 @contextlib.contextmanager
 def _ending() -> Iterator[_End]:
-    """Yields what Ctrl-C and SIGTERM set, in place of ending the process."""
+    """Yields a flag that Ctrl-C and SIGTERM set instead of ending the process."""
     end = _End()
     before = {number: signal.signal(number, end.ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -1,4 +1,4 @@
-"""Which runs of a plan a machine works on, and on which of its cores."""
+"""Selection of the runs of a plan, and of the cores of a machine, for a campaign."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from repro.launch.plan import Block, Step
 
 
 def choose(steps: Sequence[Step], only: Sequence[str], share: str) -> list[tuple[Run, Block]]:
-    """Returns runs in the order of the plan.
+    """Returns the selected runs in the order of the plan.
 
     Args:
         steps: the plan.
-        only: papers, experiments, agents, tasks or scales; words with a slash between must all be a run's. Empty for
+        only: papers, experiments, agents, tasks or scales; of words joined by slashes, a run must match all. Empty for
             all runs.
-        share: `k/n`: every n-th run of the whole plan from the k-th on. What is done makes no difference, so that
-            machines with one plan never choose the same run.
+        share: `k/n` for every n-th run of the whole plan from the k-th on. Completed runs are counted, too, so that
+            machines with the same plan never select the same run.
 
     Raises:
-        ValueError: a word that means no run, no such share, or nothing is left.
+        ValueError: a word matches no run, the share is invalid, or no run is left.
     """
     every = [(run, step.block) for step in steps for run in step.runs]
     check_choice([run for run, _ in every], only, share)
@@ -35,10 +35,10 @@ def choose(steps: Sequence[Step], only: Sequence[str], share: str) -> list[tuple
 
 
 def parse_share(text: str) -> tuple[int, int]:
-    """Returns k and n of `k/n`.
+    """Returns k and n of a text `k/n`.
 
     Raises:
-        ValueError: another text, or a k that is not from 1 to n.
+        ValueError: the text has another form, or k is not from 1 to n.
     """
     match = re.fullmatch(r"(\d+)/(\d+)", text)
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
@@ -47,10 +47,10 @@ def parse_share(text: str) -> tuple[int, int]:
 
 
 def check_choice(runs: Iterable[Run], only: Sequence[str], share: str) -> None:
-    """Checks what `choose` is asked for, in any order of the plan's runs.
+    """Checks the arguments of `choose`; the runs of the plan may be in any order.
 
     Raises:
-        ValueError: a word that means no run, or no such share.
+        ValueError: a word matches no run, or the share is invalid.
     """
     parse_share(share)
     known = sorted({word for run in runs for word in _words(run)})
@@ -67,11 +67,11 @@ def parse_cores(text: str | None, allowed: Sequence[int]) -> list[int]:
     """Returns the numbers of the cores to use, in order.
 
     Args:
-        text: numbers and ranges with commas between, such as 0,2-3; None for all.
-        allowed: those that this process may use.
+        text: numbers and ranges separated by commas, such as 0,2-3; None for all cores.
+        allowed: cores that this process may use.
 
     Raises:
-        ValueError: not such numbers, or others than the allowed ones.
+        ValueError: the text has another form, or names cores that are not allowed.
     """
     if text is None:
         return sorted(allowed)

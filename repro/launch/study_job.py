@@ -1,4 +1,4 @@
-"""A study of the reproduce command, which trains nothing."""
+"""A job that runs a study, which trains nothing."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from repro.launch.recording import budget_fields, circumstances, identity_fields
 
 
 class StudyJob(RecordedJob):
-    """Runs a study, which trains nothing, and writes a record for each of its answers, and its figure.
+    """Runs a study and writes a record for each of its answers, and its figure.
 
-    `config.study` names a module of the paper's package with `run`, a `study.RunStudy`. A study keeps nothing on the
-    way: one that was interrupted starts again. What it computes with TensorFlow it computes on cores.
+    `config.study` names a module of the paper's package with `run`, a `study.RunStudy`. A study saves nothing on the
+    way; an interrupted one starts over. TensorFlow computes on the CPU.
 
     Args:
-        config: of the experiment, at its scale.
-        task: must be `config.env.task`.
-        seed: of the study.
+        config: configuration of the experiment at its scale.
+        task: task of the study, which must be `config.env.task`.
+        seed: seed of the study.
         results_dir: root of the records.
 
     Raises:
-        ValueError: another task.
+        ValueError: `task` is another task.
     """
 
     def __init__(self, config: ml_collections.ConfigDict, task: str, seed: int, results_dir: Path) -> None:
@@ -48,11 +48,11 @@ class StudyJob(RecordedJob):
 
         Args:
             cores: numbers of the processor cores to use.
-            quiet: shows no bar.
+            quiet: whether to show no progress bar.
 
         Raises:
             JobError: the configuration names no study.
-            Stopped: interrupted; nothing was written.
+            Stopped: the study was interrupted; nothing was written.
         """
         from repro.papers import UnknownStudyError, find_experiment, find_study
 
@@ -60,7 +60,7 @@ class StudyJob(RecordedJob):
             run_study = find_study(self.config)
         except UnknownStudyError as error:
             raise JobError(str(error)) from error
-        if "tensorflow" in sys.modules:  # which most studies do without
+        if "tensorflow" in sys.modules:  # most studies do not use it
             from repro.training import devices
 
             devices.hide_gpus()
@@ -107,5 +107,5 @@ class StudyJob(RecordedJob):
         return self._folder if self.seed == 1 and not has_larger else None
 
     def share_done(self) -> float:
-        """Share of the pieces of work done."""
+        """Returns the share of the study's pieces of work that are done."""
         return self._share_done

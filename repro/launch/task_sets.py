@@ -1,4 +1,4 @@
-"""Sets of tasks by name, as rows have them: on the command line a name stands for all tasks of its set."""
+"""Named sets of tasks; on the command line, the name of a set stands for all of its tasks."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ CONTROL, CHALLENGES, MUJOCO = ("dm_control_features", "dm_control_pixels"), "rwr
 
 
 def members(name: str) -> Sequence[str]:
-    """Returns the tasks of a set of `comparisons.TASK_SETS`, sorted; none where no list of them is fixed.
+    """Returns the sorted tasks of a set of `comparisons.TASK_SETS`; none if the set has no fixed list.
 
     Args:
-        name: of the set; that of a single task has no members.
+        name: name of a set; the name of a single task has no members.
     """
     if name in (ATARI, DMLAB):
         return sorted(published.normaliser(name))
@@ -34,5 +34,5 @@ def members(name: str) -> Sequence[str]:
 
 
 def expand(names: Iterable[str]) -> list[str]:
-    """Returns tasks in their order, with those of a set in place of its name, each once."""
+    """Returns tasks in their order, each once, with the names of sets replaced by their tasks."""
     return list(dict.fromkeys(task for name in names for task in members(name) or (name,)))

@@ -1,4 +1,4 @@
-"""A run of the reproduce command, from training to its record."""
+"""A job that trains, evaluates and records a run."""
 
 from __future__ import annotations
 
@@ -43,26 +43,29 @@ from repro.training.sizes import take_saved
 from repro.training.task_returns import return_of
 
 NEEDED = ("seconds", "gradient_steps", "policy_lag")
-"""Fields of a run's `complete.json` that its record has, besides the budget."""
+"""Fields of a run's `complete.json` that its record requires, besides the budget."""
 OPTIONAL = ("sampled_hparams", "actor_restarts", "machines", "learners", "lost", "diverged")
-"""Fields of a run's `complete.json` that its record has where they are there."""
+"""Fields of a run's `complete.json` that its record contains if they exist."""
 
 
 class TrainingJob(RecordedJob):
-    """Trains, evaluates and records one seed of one task, or of several that are learned together.
+    """Trains, evaluates and records one seed of one task, or of several tasks that are learned together.
 
-    Each of several tasks has a record of its own, which counts the frames of this task.
+    Each of several tasks has its own record, which counts only the frames of this task.
 
     Args:
-        config: of the experiment, at its scale.
-        task: overrides `config.env.task`; the name of the set where several are learned together.
-        seed: of the run.
+        config: configuration of the experiment at its scale.
+        task: task that replaces `config.env.task`; the name of the set for tasks that are learned together.
+        seed: seed of the run.
         results_dir: root of the records.
         runs_dir: root of the run folders.
-        cluster: address of a Ray cluster that the actors play on, see `ray_cluster.join`; None: this process has them.
+        cluster: address of a Ray cluster on which the actors play, see `ray_cluster.join`; None for this machine.
+
+    Attributes:
+        run_dir: folder of the run.
 
     Raises:
-        ValueError: there are no actors for a cluster.
+        ValueError: the task is unknown, or the agent has no actors that could play on a cluster.
     """
 
     def __init__(
@@ -91,15 +94,15 @@ class TrainingJob(RecordedJob):
         self._origin = self.run_dir / ORIGIN
 
     def run(self, cores: list[int], quiet: bool) -> None:
-        """Does what is left to do, in processes of their own on the given cores.
+        """Trains, evaluates and records what is left to do, in separate processes on the given cores.
 
         Args:
             cores: numbers of the processor cores to use.
-            quiet: sends the output to `log.txt` in the run folder, instead of showing it.
+            quiet: whether to write output to `log.txt` in the run folder instead of showing it.
 
         Raises:
-            JobError: a process failed, or another one works on the run.
-            Stopped: interrupted, saved.
+            JobError: a process failed, another process works on the run, or the run must not be continued.
+            Stopped: the job was interrupted, and the run is saved.
         """
         log = self.run_dir / "log.txt" if quiet else None
         self.run_dir.mkdir(parents=True, exist_ok=True)
@@ -140,19 +143,19 @@ class TrainingJob(RecordedJob):
             records.write_record(path, self._make_record(complete, task, evaluation, len(cores)))
 
     def stop(self) -> None:
-        """Asks the process that works on this job, if there is one, to save and end, and begins no other."""
+        """Asks the process that works on this job, if there is one, to save and end, and starts no further one."""
         super().stop()
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Ends the process that works on this job, if there is one; its last checkpoint stays."""
+        """Kills the process that works on this job, if there is one; its last checkpoint remains."""
         self._stopped = True
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
 
     def share_done(self) -> float:
-        """Share of the frames trained so far, from the run's log; 0 before its first row."""
+        """Returns the share of the budget trained so far, from the run's log; 0 before its first row."""
         rows = self._logged()
         if not rows:
             return 0.0
@@ -160,12 +163,12 @@ class TrainingJob(RecordedJob):
         return rows[-1][f"num_env_{unit}"] / amount
 
     def seconds_done(self) -> float:
-        """Seconds of training so far, from the run's log."""
+        """Returns the seconds of training so far, from the run's log."""
         rows = self._logged()
         return rows[-1]["seconds"] if rows else 0.0
 
     def refusal(self) -> str | None:
-        """Says that the run began with another behaviour version of its agent, or has other settings than this job."""
+        """Returns a sentence if the run began with another behaviour version of its agent or with other settings."""
         if not self._was_begun():
             return None
         begun, version = behaviour.of_record(json.loads(self._origin.read_text())), self._behaviour_version()
@@ -183,16 +186,16 @@ class TrainingJob(RecordedJob):
         return None
 
     def _training(self, cores: int) -> Sequence[str]:
-        """The module that trains, and flags of its own."""
+        """Returns the module that trains, and additional flags for it."""
         return ("repro.train", *self._on_cluster)
 
     @property
     def _trained_dir(self) -> Path:
-        """The folder of the run that is evaluated and recorded once all is trained."""
+        """Folder of the run that is evaluated and recorded after training."""
         return self.run_dir
 
     def _logged(self) -> list[dict[str, float]]:
-        """The rows of the run's log; none where one cannot be read, for which the run itself fails."""
+        """Returns the rows of the run's log; none if it cannot be read, in which case the run itself fails."""
         try:
             return read_progress(self.run_dir / PROGRESS)
         except RunDirectoryError:
@@ -212,7 +215,7 @@ class TrainingJob(RecordedJob):
             code = self._process.wait()
         except KeyboardInterrupt:
             self.stop()
-            self._process.wait()  # it saves before it ends
+            self._process.wait()  # the process saves before it ends
             raise Stopped from None
         finally:
             if output:
@@ -225,13 +228,14 @@ class TrainingJob(RecordedJob):
             raise JobError(f"{module} ended with exit code {code}" + (f"; see {log}: {''.join(last)}" if log else "."))
 
     def _diverged(self) -> bool:
-        """Whether the run is at its end by a loss that was not finite, and counts as it is."""
+        """Returns whether the run has ended because of a loss that was not finite, and counts as it is."""
         return is_complete(self.run_dir) and "diverged" in read_complete(self.run_dir)
 
     def _evaluations(self, complete: Mapping[str, Any]) -> dict[str, Mapping[str, Any]] | None:
-        """Each task's evaluation: the run's own, or of its last checkpoint with the protocol's number of games.
+        """Returns the evaluation of each task, or None if there is no valid one yet.
 
-        None before there is one; `repro.evaluate` may have played while the run went on.
+        It is either part of `complete.json`, or of the last checkpoint with the protocol's number of games. Evaluations
+        by `repro.evaluate` of earlier checkpoints do not count.
         """
         if "evaluation" in complete:
             return {self.config.env.task: complete["evaluation"]}
@@ -247,11 +251,11 @@ class TrainingJob(RecordedJob):
         return of_tasks if whole and enough else None
 
     def _read_complete(self) -> dict[str, Any]:
-        """The run's `complete.json`.
+        """Returns the content of the run's `complete.json`.
 
         Raises:
-            JobError: it lacks what a record needs.
-            RunDirectoryError: it was changed or cut short.
+            JobError: it lacks a field that a record requires.
+            RunDirectoryError: it cannot be read.
         """
         path, (unit, _) = self._trained_dir / COMPLETE, budget(resolve(self.config))
         complete = read_complete(path.parent)
@@ -266,7 +270,7 @@ class TrainingJob(RecordedJob):
     def _make_record(
         self, complete: Mapping[str, Any], task: str, evaluation: Mapping[str, Any], cores: int
     ) -> dict[str, object]:
-        rows = read_progress(self._trained_dir / PROGRESS)  # none where it diverged before the first
+        rows = read_progress(self._trained_dir / PROGRESS)  # none if it diverged before the first row
         config = resolve(self.config)
         take_saved(config, self._trained_dir)
         unit, _ = budget(config)
@@ -276,7 +280,7 @@ class TrainingJob(RecordedJob):
         rows = [row | {counted: row[counted] // number} for row in rows]
         curve = [[row[counted], row[column]] for row in rows if math.isfinite(row[column])]
         if not curve and "diverged" in complete:
-            curve = [[amount, evaluation["mean"]]]  # all that is known of it
+            curve = [[amount, evaluation["mean"]]]  # the only known point
         return {
             **identity_fields(config, config.agent, self.seed, config.runtime.schedule),
             "task": task,
@@ -298,6 +302,6 @@ class TrainingJob(RecordedJob):
 
 
 def _prepare_process(cores: Sequence[int]) -> None:
-    """Keeps a new process on its cores, and lets it save and end when this one is killed."""
+    """Pins a new process to its cores, and makes it save and end when this one is killed."""
     os.sched_setaffinity(0, cores)
     end_with_parent()

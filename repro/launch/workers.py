@@ -1,4 +1,4 @@
-"""Trains the pieces of a population side by side, in processes of their own."""
+"""Trains the pieces of a population in parallel, in separate processes of this machine."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from repro.launch.recorded_job import Stopped
 from repro.processes import end_with_parent
 
 LOG = "log.txt"
-"""In a member's folder: what its processes print."""
+"""File in a member's folder with the output of its processes."""
 ROUNDS_PER_PROCESS = 10
-"""After so many comparisons processes are replaced, for what TensorFlow keeps of the graphs that it has built."""
+"""Number of comparisons after which processes are replaced, because TensorFlow keeps the graphs it built."""
 
 
 class WorkerPool:
-    """Processes of which each trains one piece after the other; a context that ends them.
+    """Processes that train one piece after the other; a context manager that ends them.
 
-    They save and end when asked, and when this process is killed.
+    They save and end when `stop` is called and when this process is killed.
 
     Args:
-        processes: side by side.
+        processes: number of processes.
     """
 
     def __init__(self, processes: int) -> None:
@@ -50,12 +50,12 @@ class WorkerPool:
             self._executor = None
 
     def __call__(self, pieces: Sequence[Piece]) -> Iterator[tuple[int, PieceResult]]:
-        """See `pieces.TrainPieces`.
+        """Trains pieces; see `pieces.TrainPieces`.
 
         Raises:
-            PopulationError: a process was killed, or a member cannot go on.
+            PopulationError: a process was killed, or a member cannot continue.
             ValueError: a field of the configuration has an impossible value.
-            Stopped: by `stop`.
+            Stopped: `stop` was called, and the members are saved.
         """
         if self._rounds % ROUNDS_PER_PROCESS == 0:
             self.__exit__()
@@ -74,23 +74,24 @@ class WorkerPool:
                 "A member's process was killed, perhaps for want of memory: go on with fewer --jobs."
             ) from None
         except Exception:
-            self.stop()  # the others save and end now, as after a signal
+            self.stop()  # the other members save and end now, as after a signal
             raise
 
     def stop(self) -> None:
-        """Lets members that train save and end, and no other begin; also from a signal's handler."""
-        if not self._stopping:  # an event that is set while it is set waits for itself
+        """Asks training members to save and end, and starts no others; may be called from a signal handler."""
+        if not self._stopping:  # setting an event while it is being set would deadlock
             self._stopping = True
             self._stop.set()
 
 
 class _Process:
-    """What one of the processes knows.
+    """State of one of the processes.
 
     Attributes:
-        stop: set by the process that began it.
-        orphaned: whether that was killed; no event, which a second signal would set while the first sets it.
-        trains: whether there is something to save.
+        stop: event that the parent process sets to stop the training.
+        orphaned: whether the parent was killed or SIGTERM was received; not an event, which could deadlock if a second
+            signal arrives while it is set.
+        trains: whether the process is training and has something to save.
     """
 
     stop: Event
@@ -99,7 +100,7 @@ class _Process:
 
 
 def _begin(stop: Event) -> None:
-    """Ctrl-C, which reaches all processes of a terminal, is left to the one that began this; SIGTERM saves and ends."""
+    """Initializes a process: it ignores Ctrl-C, which its parent handles for all, and saves and ends at SIGTERM."""
     cli.quiet()
     _Process.stop = stop
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -114,15 +115,15 @@ def _on_end(*_: object) -> None:
 
 
 def _train(piece: Piece) -> PieceResult | None:
-    """`train_piece`, whose output goes to the member's folder.
+    """Calls `train_piece`, with output to a file in the member's folder.
 
     Raises:
-        PopulationError: the member cannot go on.
+        PopulationError: the member cannot continue.
         ValueError: a field of the configuration has an impossible value.
     """
     if _Process.stop.is_set():
         return None
-    from repro.environments.batched import one_line  # TensorFlow is for these processes alone
+    from repro.environments.batched import one_line  # only these processes load TensorFlow
     from repro.launch.member import train_piece
 
     piece.folder.mkdir(parents=True, exist_ok=True)
@@ -139,7 +140,7 @@ def _train(piece: Piece) -> PieceResult | None:
         )
     except ValueError:
         raise
-    except Exception as error:  # of an actor, an environment, the disk or TensorFlow
+    except Exception as error:  # an error of an actor, an environment, the disk or TensorFlow
         traceback.print_exc()
         raise PopulationError(
             f"Member {piece.member} failed with {type(error).__name__}: {one_line(error)}; see {piece.folder / LOG}."

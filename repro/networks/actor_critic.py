@@ -17,19 +17,19 @@ from repro.networks.sequence_network import SequenceNetwork, State, fold_time, u
 class ActorCritic(SequenceNetwork):
     """IMPALA's network (Figure 4): torso, optional LSTM core, linear policy and value heads.
 
-    Torso and heads see time folded into the batch; only the core runs over time (Section 3.1). The core's
-    input is the torso's output beside the one-hot last action, the last reward clipped to [-1, 1] and, of levels with
-    a language channel, the encoded instruction.
+    Torso and heads see time folded into the batch; only the core runs over time (Section 3.1). The core's input is
+    the torso's output concatenated with the one-hot last action, the last reward clipped to [-1, 1] and, in levels
+    with a language channel, the encoded instruction.
 
     Args:
         torso: a Keras layer from uint8 [N, H, W, C] to float32 [N, F].
         num_actions: A, width of the policy head.
         core_units: width of the LSTM; None for a feed-forward network.
-        instruction_encoder: of instructions, an input of the core; None for a network without.
+        instruction_encoder: encoder whose output is an input of the core; None: the network reads no instructions.
         seed: integer >= 0 from which the weights of core and heads are sampled (torso and encoder have their own).
 
     Raises:
-        ValueError: an encoder without a core.
+        ValueError: there is an encoder but no core.
     """
 
     def __init__(
@@ -42,7 +42,9 @@ class ActorCritic(SequenceNetwork):
         seed: int,
     ) -> None:
         if core_units is None and instruction_encoder is not None:
-            raise ValueError("ActorCritic: instructions are an input of a recurrent core, and there is none.")
+            raise ValueError(
+                "ActorCritic: instructions need a recurrent core, and there is none: set network.core_units above 0."
+            )
         super().__init__(name="actor_critic")
         self._num_actions = num_actions
         seeds = distinct_seeds(seed)
@@ -57,16 +59,20 @@ class ActorCritic(SequenceNetwork):
         self._core = None if core_units is None else ResettingLSTM(core_units, next(seeds))
 
     def check_entries(self, observation: Any) -> None:
-        """Raises ValueError for a dict without a core, no dict with one, or a dict of other entries than it reads."""
+        """Checks that an observation is a dict with exactly the entries read, or without a core no dict.
+
+        Raises:
+            ValueError: it is not.
+        """
         entries = set(observation) if isinstance(observation, Mapping) else set()
         if bool(entries) != (self._core is not None) or (entries and not self._read <= entries):
             raise ValueError(
-                f"ActorCritic: a recurrent core takes {{{', '.join(sorted(self._read))}}}, a feed-forward network the "
-                "frame alone: set env.last_action_and_reward=True where network.core_units is above 0, else False."
+                f"ActorCritic: a recurrent core reads {{{', '.join(sorted(self._read))}}}, a feed-forward network only "
+                "the frame: set env.last_action_and_reward=True if network.core_units is above 0, else False."
             )
         if unread := entries - self._read:
             raise ValueError(
-                f"ActorCritic: no network reads {', '.join(sorted(unread))}; leave it out of the observations."
+                f"ActorCritic: the network does not read {', '.join(sorted(unread))}: leave it out of the observations."
             )
 
     def call(self, observation: Any, step_type: tf.Tensor, state: State = ()) -> tuple[tf.Tensor, tf.Tensor, State]:
@@ -76,9 +82,9 @@ class ActorCritic(SequenceNetwork):
             observation: uint8 [B, T, H, W, C]; with a core a dict {"frame": uint8 [B, T, H, W, C],
                 "last_action": int32 [B, T], "last_reward": float32 [B, T]}, where last action and reward are
                 those that led to the frame. With an encoder also "instruction", int32 [B, T, L].
-            step_type: int32 [B, T], TF-Agents' `StepType`; the core's state is zeroed before a step FIRST.
+            step_type: int32 [B, T], TF-Agents' `StepType`; the core's state is zeroed before each FIRST step.
                 Not read without a core.
-            state: core state before the first step, as from `initial_state`.
+            state: core state before the first step, as returned by `initial_state`.
 
         Returns:
             logits: float32 [B, T, A].
@@ -86,7 +92,8 @@ class ActorCritic(SequenceNetwork):
             state: core state after the last step.
 
         Raises:
-            ValueError: when the observation is a dict without a core, a tensor with one, or a dict of other entries.
+            ValueError: the observation is a dict without a core, a tensor with one, or a dict with other entries; or,
+                with a core, T is not known statically.
         """
         self.check_entries(observation)
         frames = observation["frame"] if self._core is not None else observation  # [B, T, H, W, C]

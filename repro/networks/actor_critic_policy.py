@@ -13,14 +13,14 @@ from repro.networks.policy_q import PolicyQ
 
 
 class ActorCriticPolicy(NetworkPolicy):
-    """Acts with a network whose first output are logits: samples from their softmax, or takes the mode.
+    """Acts with a network whose first output is logits: samples from their softmax, or takes the mode.
 
-    Every policy step carries `info = {"logits": float32 [B, A]}`, the behaviour distribution mu(.|x_t) that
-    off-policy corrections need, and with a recurrent core `"core_state"`, as `NetworkPolicy` has it.
+    Every policy step carries `info = {"logits": float32 [B, A]}`, the behaviour distribution mu(.|x_t) that off-policy
+    corrections need, and with a recurrent core also the `"core_state"` of `NetworkPolicy`.
 
     Args:
         time_step_spec, action_spec, network: as for `NetworkPolicy`.
-        greedy: take the most probable action instead of sampling.
+        greedy: whether to take the most probable action instead of sampling.
     """
 
     def __init__(

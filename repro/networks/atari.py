@@ -1,11 +1,11 @@
 """Convolutional torsos for Atari frames and any other image: IMPALA's two (Figure 4), DQN's, and STAC's for control.
 
-IMPALA's map uint8 [N, H, W, C] to float32 [N, 256], DQN's to [N, 512] or, of its convolutions alone, to these
-flattened. Weights: truncated normal of standard deviation 1 / sqrt(fan in), zero biases (assumed, see `initializers`).
+IMPALA's torsos map uint8 [N, H, W, C] to float32 [N, 256], DQN's to [N, 512], or to its flattened convolutions. Weights
+begin as a truncated normal of std 1 / sqrt(fan in), biases at 0 (assumed, see `initializers`).
 
-Weights and features are float32. Between them everything is computed in `compute_dtype`, gradients too: float32, or
-bfloat16, whose numbers have 8 significant bits. Sums of a convolution or a matrix product are float32 in both, on
-devices made for it (`devices.check_compute_dtype`).
+Weights and features are float32. Everything between them, gradients too, is computed in `compute_dtype`: float32, or
+bfloat16, whose numbers have 8 significant bits. With either type, convolutions and matrix products are summed in
+float32 on devices made for it (`devices.check_compute_dtype`).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ NATURE_FEATURES = 512
 
 
 class Conv2D(tf.keras.layers.Conv2D):
-    """Keras' convolution of float32 weights, computed in a type of its own: [N, H, W, C] to [N, H', W', filters].
+    """Keras' convolution with float32 weights, computed in a chosen type: [N, H, W, C] to [N, H', W', filters].
 
     Args:
         filters, kernel_size: as for Keras.
-        compute_dtype: of input, products and output, float32 or bfloat16.
-        kwargs: further arguments of Keras.
+        compute_dtype: type of input, products and output, float32 or bfloat16.
+        kwargs: further arguments for Keras.
     """
 
     def __init__(self, filters: int, kernel_size: int, compute_dtype: tf.DType = tf.float32, **kwargs: Any) -> None:
@@ -40,17 +40,17 @@ class Conv2D(tf.keras.layers.Conv2D):
         return self.activation(_add_bias(self.convolution_op(inputs, self.kernel), self.bias))
 
     def convolution_op(self, inputs: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
-        """Convolves both in the type of the products."""
+        """Casts input and kernel to `compute_dtype` and convolves them."""
         return super().convolution_op(tf.cast(inputs, self._product_dtype), tf.cast(kernel, self._product_dtype))
 
 
 class FrameConv2D(Conv2D):
-    """A convolution of frames scaled by 1/255: of uint8 [N, H, W, C] with values 0 to 255.
+    """A convolution of frames, uint8 [N, H, W, C] with values 0 to 255, scaled by 1/255.
 
         y = conv(x, K / 255) + b = conv(x / 255, K) + b
 
-    The scale is applied to the kernel, some thousand numbers instead of millions of pixels; K, and so its
-    gradient and its initialisation, belong to frames in [0, 1]. Bytes are exact in bfloat16.
+    The scale is applied to the kernel, some thousand numbers instead of millions of pixels. K, and so its gradient and
+    its initialisation, are those for frames in [0, 1]. Bytes are exact in bfloat16.
     """
 
     def convolution_op(self, inputs: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
@@ -59,12 +59,12 @@ class FrameConv2D(Conv2D):
 
 
 class Dense(tf.keras.layers.Dense):
-    """Keras' dense layer of float32 weights, computed in a type of its own: [N, F] to [N, units].
+    """Keras' dense layer with float32 weights, computed in a chosen type: [N, F] to [N, units].
 
     Args:
         units: as for Keras.
-        compute_dtype: of input, products and output, float32 or bfloat16.
-        kwargs: further arguments of Keras.
+        compute_dtype: type of input, products and output, float32 or bfloat16.
+        kwargs: further arguments for Keras.
     """
 
     def __init__(self, units: int, compute_dtype: tf.DType = tf.float32, **kwargs: Any) -> None:
@@ -77,10 +77,10 @@ class Dense(tf.keras.layers.Dense):
 
 
 def _add_bias(x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-    """x + b, of x [N, ..., C] and float32 b [C], in the type of x.
+    """x + b in the type of x, for x [N, ..., C] and float32 b [C].
 
-    The gradient of TensorFlow's `bias_add` is summed in bfloat16 on CPUs, where a sum of some hundred terms stops
-    growing; that of a plain sum is summed in float32.
+    On CPUs TensorFlow sums the gradient of `bias_add` in bfloat16, where a sum of some hundred terms stops growing;
+    it sums the gradient of a plain addition in float32.
     """
     return tf.nn.bias_add(x, bias) if x.dtype == bias.dtype else x + tf.cast(bias, x.dtype)
 
@@ -89,9 +89,9 @@ class ResidualBlock(tf.keras.layers.Layer):
     """x + conv(ReLU(conv(ReLU(x)))) on [N, H, W, channels]; both 3x3, padded to the same size.
 
     Args:
-        channels: of the input and the output.
-        seeds: two are taken, one for each kernel.
-        compute_dtype: of x and of what is computed, float32 or bfloat16.
+        channels: number of channels of input and output.
+        seeds: source of two seeds, one for each kernel.
+        compute_dtype: type of input, products and output, float32 or bfloat16.
     """
 
     def __init__(self, channels: int, seeds: Iterator[int], compute_dtype: tf.DType = tf.float32) -> None:
@@ -105,11 +105,11 @@ class ResidualBlock(tf.keras.layers.Layer):
 
 
 class Torso(tf.keras.layers.Layer):
-    """Layers applied one after the other: the functions below give them.
+    """A sequence of layers with float32 features, as the functions below build it.
 
     Args:
-        layers: the first takes uint8 [N, H, W, C], the last gives float32 or bfloat16 [N, F].
-        name: of the layer.
+        layers: layers to apply in order, from uint8 [N, H, W, C] to float32 or bfloat16 [N, F].
+        name: name of the torso.
     """
 
     def __init__(self, layers: Sequence[tf.keras.layers.Layer], name: str) -> None:
@@ -135,7 +135,7 @@ def _dense(units: int, seeds: Iterator[int], compute_dtype: tf.DType) -> Dense:
 
 
 def shallow_torso(seed: int, compute_dtype: tf.DType = tf.float32) -> Torso:
-    """The smaller network of Figure 4 (left) up to its core, the convolutions of A3C, without padding.
+    """The smaller network of Figure 4 (left) up to its core: A3C's convolutions, without padding.
 
     Args:
         seed: integer >= 0 from which all weights are sampled.
@@ -179,10 +179,10 @@ def deep_torso(seed: int, compute_dtype: tf.DType = tf.float32) -> Torso:
 
 
 def strided_torso(seed: int, compute_dtype: tf.DType = tf.float32) -> Torso:
-    """STAC's network of pixels of control tasks up to its LSTM (Table 2, Section 9.3): float32 [N, H/8 W/8 32].
+    """STAC's network for pixels of control tasks up to its LSTM (Table 2, Section 9.3): float32 [N, H/8 W/8 32].
 
-    Three sections of a convolution of stride 2 and a residual block of two more. Zero padding; each stride halves the
-    size, rounded up. There is no dense layer behind them in Table 2.
+    Three sections, each a convolution of stride 2 and a residual block of two more. Zero padding; each stride halves
+    the size, rounded up. Table 2 has no dense layer behind them.
 
     Args:
         seed: integer >= 0 from which all weights are sampled.
@@ -202,7 +202,7 @@ def strided_torso(seed: int, compute_dtype: tf.DType = tf.float32) -> Torso:
 
 
 def nature_convolutions(seed: int, compute_dtype: tf.DType = tf.float32) -> Torso:
-    """The convolutions of Mnih et al. (2015), flattened: up to the LSTM of R2D2 (C-trace, Appendix E.1).
+    """The convolutions of Mnih et al. (2015), flattened: R2D2's network up to its LSTM (C-trace, Appendix E.1).
 
     Args:
         seed: integer >= 0 from which all weights are sampled.

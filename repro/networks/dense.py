@@ -15,18 +15,18 @@ def dense_torso(units: Sequence[int], seed: int) -> Torso:
 
         x_0 = observation,    x_l = ReLU(W_l x_(l-1) + b_l)
 
-    Weights: truncated normal of standard deviation 1 / sqrt(fan in), zero biases, as the torsos of
-    `repro.networks.atari` have them. Observations are not scaled.
+    Weights begin as a truncated normal of std 1 / sqrt(fan in), biases at 0, as in `repro.networks.atari`. Observations
+    are not scaled.
 
     Args:
-        units: width of each layer, at least one layer of at least 1 unit.
+        units: width of each layer, one or more, each at least 1.
         seed: integer >= 0 from which all weights are sampled.
 
     Raises:
-        ValueError: no layer, or one without units.
+        ValueError: there is no layer, or one without units.
     """
     if not units or min(units) < 1:
-        raise ValueError(f"dense_torso: needs one layer or more of at least 1 unit each, got units={tuple(units)}.")
+        raise ValueError(f"dense_torso: units must have one layer or more, each of 1 unit or more, got {tuple(units)}.")
     seeds = distinct_seeds(seed)
     layers = [
         tf.keras.layers.Dense(width, "relu", kernel_initializer=TruncatedNormalFanIn(next(seeds))) for width in units

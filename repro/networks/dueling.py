@@ -1,4 +1,4 @@
-"""Action values made of a state's value and its actions' advantages."""
+"""The dueling head: action values from a state's value and its actions' advantages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class DuelingHead(tf.keras.layers.Layer):
 
         Q(x, a) = V(x) + A(x, a) - 1/|A| sum_b A(x, b)
 
-    V and A have a hidden layer of rectified units each. The mean of Q(x, .) is V(x).
+    V and A each have one hidden layer of ReLUs. The mean of Q(x, .) over actions is V(x).
 
     Args:
         units: width of both hidden layers; 512 in C-trace's Appendix E.1.
@@ -34,7 +34,7 @@ class DuelingHead(tf.keras.layers.Layer):
         self._advantage = dense(num_actions, "advantage")
 
     def call(self, features: tf.Tensor) -> tf.Tensor:
-        """float32 [N, F] to Q(x, .), float32 [N, A]."""
+        """Maps features, float32 [N, F], to Q(x, .), float32 [N, A]."""
         value = self._value(self._value_hidden(features))  # [N, 1]
         advantage = self._advantage(self._advantage_hidden(features))  # [N, A]
         return value + advantage - tf.reduce_mean(advantage, axis=-1, keepdims=True)

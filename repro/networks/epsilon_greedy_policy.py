@@ -13,27 +13,27 @@ from repro.networks.recurrent_q import RecurrentQ
 
 
 class EpsilonGreedyPolicy(NetworkPolicy):
-    """Takes the action of largest value, or with probability epsilon any action.
+    """Takes the action of largest value, or with probability epsilon a uniformly random one.
 
         mu(a|x) = epsilon / |A| + (1 - epsilon) 1[a = argmax_b Q(x, b)]
 
-    Of equal values the action of lowest index is the greedy one, as `tf.argmax` has it: the target policy of a loss,
+    Among equal values the action of lowest index is the greedy one, as in `tf.argmax`: the target policy of a loss,
     which is greedy with respect to the same values, breaks ties in the same way.
 
-    Every policy step carries `info = {"greedy_action": int32 [B], "epsilon": float32 [B]}`, of which off-policy
-    corrections form all of mu(.|x), `"action_value"`, Q(x, a) of the action taken, and `"greedy_value"`, max_b Q(x, b),
-    float32 [B], of which an actor forms TD errors of its own, and with a recurrent network `"core_state"`, as
-    `NetworkPolicy` has it.
+    The `info` of every policy step has `"greedy_action"`, int32 [B], and `"epsilon"`, float32 [B], from which
+    off-policy corrections compute mu(.|x); `"action_value"`, Q(x, a) of the action taken, and `"greedy_value"`,
+    max_b Q(x, b), both float32 [B], from which actors compute TD errors; and with a recurrent network the
+    `"core_state"` of `NetworkPolicy`.
 
-    Evaluation has a policy of its own with its own small epsilon; with 0 it is greedy.
+    Evaluation uses a separate policy with a small epsilon of its own; with an epsilon of 0 it is greedy.
 
     Args:
         time_step_spec, action_spec, network: as for `NetworkPolicy`.
-        epsilon: in [0, 1], for all environments or for each one, [B]. A `tf.Variable` is read again in each step. It
-            belongs to whoever plays and is no weight: `variables()`, which are published to actors, leave it out.
+        epsilon: probability in [0, 1], one for all environments or one for each, [B]. A `tf.Variable` is read again in
+            each step. It is a setting of the actor and no weight: `variables()`, which actors receive, leaves it out.
 
     Raises:
-        ValueError: an epsilon outside [0, 1] (a variable's first value), or one that is neither a scalar nor a vector.
+        ValueError: epsilon (or a variable's first value) is outside [0, 1], or neither a scalar nor a vector.
     """
 
     def __init__(
@@ -74,22 +74,22 @@ class EpsilonGreedyPolicy(NetworkPolicy):
 
 
 def ape_x_epsilons(count: int, *, base: float, spread: float) -> np.ndarray:
-    """An epsilon for each of N environments (Horgan et al., 2018, Section 4.1), from the one that explores most on.
+    """Epsilons of N environments (Horgan et al., 2018, Section 4.1), beginning with the one that explores most.
 
         epsilon_i = base^(1 + spread i / (N - 1)),    i = 0, ..., N - 1
 
-    R2D2's actors, and so C-trace's, follow it with a base of 0.4 and a spread of 7 (C-trace prints neither).
+    R2D2's actors, and so C-trace's, use a base of 0.4 and a spread of 7 (C-trace prints neither).
 
     Args:
         count: N, at least 1; a single environment gets `base`.
-        base: epsilon of the first, in (0, 1).
-        spread: at least 0; 0 gives all the same.
+        base: epsilon of the first environment, in (0, 1).
+        spread: at least 0; 0 gives all environments the same epsilon.
 
     Returns:
-        float32 [N], not increasing, the last base^(1 + spread).
+        float32 [N], non-increasing, the last base^(1 + spread).
 
     Raises:
-        ValueError: an argument is out of its range.
+        ValueError: an argument is outside its range.
     """
     if count < 1 or not 0.0 < base < 1.0 or spread < 0.0:
         raise ValueError(

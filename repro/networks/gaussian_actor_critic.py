@@ -1,4 +1,4 @@
-"""A Gaussian policy's mean, V and, for ACER, the advantages of a stochastic dueling network."""
+"""The mean of a Gaussian policy, V and, for ACER, the advantages of a stochastic dueling network."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ import tensorflow as tf
 from repro.networks import mlp, stochastic_dueling
 
 HIDDEN_SCALE, OUTPUT_SCALE = 6.0**0.5, 0.1
-"""Scales of `mlp.init_mlp`: Glorot's bounds, and outputs near 0, so that the first means are (assumed)."""
+"""Scales for `mlp.init_mlp` (assumed): Glorot's bounds, and outputs near 0, so that the first means are near 0 too."""
 
 
 class GaussianActorCritic(tf.Module):
-    """Up to three MLPs with Softsign units and no weight in common.
+    """Up to three MLPs with Softsign units that share no weights.
 
     The paper says that all setups share one architecture for policy and value, and that ACER has "an additional small
-    network" for the advantages; it prints no layers. Sizes are arguments, kind and separation are assumed.
+    network" for the advantages; it prints no layers. Sizes are arguments; the kind of network and the separation are
+    assumed.
 
     Attributes:
         mean_bound: b of `policy_mean`, or 0.
-        policy_weights: of the mean, theta in the paper; a list of variables.
-        value_weights, advantage_weights: of V and A, theta_v in the paper; the latter may be empty.
+        policy_weights: variables of the mean's MLP, theta in the paper.
+        value_weights, advantage_weights: variables of the MLPs of V and A, theta_v in the paper; the latter may be
+            empty.
 
     Args:
-        state_size: S, entries of an observation.
-        action_size: A, components of an action.
-        hidden: units of the hidden layers of mean and of V.
-        advantage_hidden: units of those of A, at least one layer; () for a network without A.
+        state_size: S, number of entries of an observation.
+        action_size: A, number of components of an action.
+        hidden: widths of the hidden layers of the mean, and also of V.
+        advantage_hidden: widths of the hidden layers of A, at least one; () for a network without A.
         seed: integer >= 0 from which all weights are sampled.
-        mean_bound: no component of the mean is larger, in units of the action; 0 for no bound.
+        mean_bound: bound on the absolute value of the mean's components, in units of the action; 0 for no bound.
     """
 
     def __init__(
@@ -59,15 +61,15 @@ class GaussianActorCritic(tf.Module):
         )
 
     def mean(self, observation: tf.Tensor) -> tf.Tensor:
-        """Mean of pi(.|x), float32 [..., A], of observations [..., S]."""
+        """Mean of pi(.|x), float32 [..., A], for observations [..., S]."""
         return policy_mean(self.policy_weights, observation, self.mean_bound)
 
     def value(self, observation: tf.Tensor) -> tf.Tensor:
-        """V(x), float32 [...], of observations [..., S]."""
+        """V(x), float32 [...], for observations [..., S]."""
         return tf.squeeze(apply(self.value_weights, observation), axis=-1)
 
     def q(self, observation: tf.Tensor, value: tf.Tensor, actions: tf.Tensor, samples: tf.Tensor) -> tf.Tensor:
-        """Q~(x, a) of K actions (`stochastic_dueling.stochastic_q`).
+        """Q~(x, a) for K actions (`stochastic_dueling.stochastic_q`).
 
         Args:
             observation: [..., S].
@@ -77,6 +79,9 @@ class GaussianActorCritic(tf.Module):
 
         Returns:
             float32 [..., K], with gradients to the weights of A and to `value`.
+
+        Raises:
+            ValueError: the shapes do not fit, or the network has no A.
         """
         state = tf.cast(tf.reshape(observation, [-1, observation.shape[-1]]), tf.float32)  # [N, S]
         found = stochastic_dueling.stochastic_q(
@@ -93,18 +98,18 @@ def policy_mean(weights: Sequence[tf.Tensor], observation: tf.Tensor, bound: flo
     """The mean of a Gaussian policy, b tanh(MLP(x)), or MLP(x) itself for a bound of 0.
 
     Args:
-        weights: of the MLP.
+        weights: weights of the MLP.
         observation: x, [..., S].
         bound: b, in units of the action; 0 for none.
 
     Returns:
-        float32 [..., A], differentiable in the weights.
+        float32 [..., A], differentiable with respect to the weights.
     """
     output = apply(weights, observation)
     return bound * tf.tanh(output) if bound else output
 
 
 def apply(weights: Sequence[tf.Tensor], x: tf.Tensor) -> tf.Tensor:
-    """`mlp.apply_mlp` over any leading dimensions: float32 [..., outputs] of x [..., inputs]."""
+    """`mlp.apply_mlp` over any leading dimensions: x [..., inputs] to float32 [..., outputs]."""
     outputs = mlp.apply_mlp(weights, tf.cast(tf.reshape(x, [-1, x.shape[-1]]), tf.float32))
     return tf.reshape(outputs, tf.concat([tf.shape(x)[:-1], [outputs.shape[-1]]], axis=0))

@@ -1,4 +1,4 @@
-"""A Gaussian policy with a fixed standard deviation, in TF-Agents' interface."""
+"""A Gaussian policy with a fixed std, in TF-Agents' interface."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from repro.networks.gaussian_actor_critic import policy_mean
 class GaussianPolicy(tf_policy.TFPolicy):
     """Samples from the normal around an MLP's mean, or takes the mean.
 
-    Every policy step carries `info = {"mean": float32 [B, A], "std": float32 [B, A]}`, the behaviour
-    distribution mu(.|x_t) that off-policy corrections need. The greedy policy's is that of the sampling one.
+    Every policy step carries `info = {"mean": float32 [B, A], "std": float32 [B, A]}`, the behaviour distribution
+    mu(.|x_t) that off-policy corrections need; a greedy policy reports the same distribution as a sampling one.
 
-    Actions are not clipped: the density of a clipped action would be another one. An environment clips what it is
-    given, and a replay keeps the action as it was sampled.
+    Actions are not clipped, since a clipped action would have another density. Environments clip the actions that they
+    are given, and a replay stores them as they were sampled.
 
     Args:
         time_step_spec: TF-Agents `TimeStep` spec of one unbatched environment, observations [S].
         action_spec: float32 spec of shape [A].
-        weights: of the MLP of the mean, `GaussianActorCritic.policy_weights`: all variables that acting reads.
-        std: standard deviation of each component, above 0, in units of the action.
-        greedy: take the mean instead of sampling.
-        mean_bound: of the mean (`gaussian_actor_critic.policy_mean`); 0 for none.
+        weights: variables of the mean's MLP, `GaussianActorCritic.policy_weights`: all that acting reads.
+        std: std of each component, above 0, in units of the action.
+        greedy: whether to take the mean instead of sampling.
+        mean_bound: bound on the mean (`gaussian_actor_critic.policy_mean`); 0 for none.
     """
 
     def __init__(

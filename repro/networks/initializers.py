@@ -10,9 +10,9 @@ import tensorflow as tf
 
 
 def distinct_seeds(seed: int) -> Iterator[int]:
-    """An endless stream of seeds in [0, 2^31) derived from `seed`, an integer >= 0: one for each initialiser.
+    """Yields an endless stream of seeds in [0, 2^31) derived from `seed`, an integer >= 0: one for each initialiser.
 
-    Equal seeds give equal streams; nothing global is read or changed.
+    Equal seeds give equal streams; no global state is read or changed.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     while True:
@@ -20,11 +20,11 @@ def distinct_seeds(seed: int) -> Iterator[int]:
 
 
 class TruncatedNormalFanIn(tf.keras.initializers.Initializer):
-    """Truncated normal, cut at two standard deviations, with standard deviation 1 / sqrt(fan in) before the cut.
+    """Normal truncated at two stds, with a std of 1 / sqrt(fan in) before truncation.
 
-    fan in = product of all dimensions but the last. This is the default of Sonnet 1 for convolutions and
-    linear layers (assumed: not specified, and its released code builds its network of these layers);
-    Keras' `LecunNormal` rescales by 1.137 to restore the variance that the cut takes away, Sonnet does not.
+    fan in = product of all dimensions but the last. This is the default of Sonnet 1 for convolutions and linear layers
+    (assumed: IMPALA's paper does not specify it, and its released code uses these layers). Keras' `LecunNormal`
+    rescales by 1.137 to restore the variance that truncation removes; Sonnet does not.
 
     Args:
         seed: integer >= 0; the same seed and shape give the same values.
@@ -46,7 +46,7 @@ class TruncatedNormalFanIn(tf.keras.initializers.Initializer):
 class GlorotUniform(tf.keras.initializers.Initializer):
     """Uniform on +-sqrt(6 / (fan in + fan out)) of a matrix [fan in, fan out].
 
-    TensorFlow 1's default for a variable, hence of the LSTM cell of the paper's released code (assumed).
+    TensorFlow 1's default for variables, hence that of the LSTM cell in the paper's released code (assumed).
 
     Args:
         seed: integer >= 0; the same seed and shape give the same values.

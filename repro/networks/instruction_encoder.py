@@ -9,7 +9,7 @@ from repro.networks.recurrent import ResettingLSTM
 from repro.networks.sequence_network import fold_time, unfold_time
 
 FEW = 8
-"""Instructions of an unroll that are encoded once each; an unroll with more of them is encoded step by step."""
+"""Maximum number of instructions of an unroll that are encoded once each; with more, every step is encoded."""
 
 
 class InstructionEncoder(tf.keras.layers.Layer):
@@ -17,13 +17,13 @@ class InstructionEncoder(tf.keras.layers.Layer):
 
         e_i = E[word_i],    h_i = LSTM(e_i, h_{i-1}),    output h_n after the last of n words, 0 for no word
 
-    An instruction stays the same for many steps, so that of a run of equal ones the first alone is encoded.
+    An instruction stays the same for many steps, so only the first of a run of equal ones is encoded.
 
-    E begins as a truncated normal of standard deviation 1 / sqrt(vocabulary), the default of Sonnet 1 at the time, and
-    the LSTM as `ResettingLSTM` says (assumed: as in the released code, not specified in the paper).
+    E begins as a truncated normal of std 1 / sqrt(vocabulary), the default of Sonnet 1 at the time, and the LSTM as in
+    `ResettingLSTM` (assumed: as in the released code, not specified in the paper).
 
     Args:
-        vocabulary: numbers of words, 0 among them for no word; see `repro.environments.dmlab_language`.
+        vocabulary: number of word ids, including 0 for no word; see `repro.environments.dmlab_language`.
         embedding_units: width of e; 20 in the paper.
         units: width of h; 64 in the paper.
         seed: integer >= 0 from which all weights are sampled.
@@ -46,8 +46,8 @@ class InstructionEncoder(tf.keras.layers.Layer):
         """Encodes instructions.
 
         Args:
-            instruction: numbers of words, int32 [B, T, L] in [0, vocabulary), zeros after the last word; T and L known
-                when the graph is traced.
+            instruction: word ids, int32 [B, T, L] in [0, vocabulary), zeros after the last word; T and L known when the
+                graph is traced.
 
         Returns:
             float32 [B, T, units].
@@ -65,7 +65,7 @@ class InstructionEncoder(tf.keras.layers.Layer):
         )
 
     def _encode(self, instruction: tf.Tensor) -> tf.Tensor:
-        """All outputs of instructions [B, K, L], float32 [B, K, units]."""
+        """Encodes every instruction [B, K, L], float32 [B, K, units]."""
         words = fold_time(instruction)  # [B K, L]
         embedded = tf.gather(1.0 * self._embedding, words)  # [B K, L, embedding_units]; the product's gradient is dense
         begins = tf.zeros_like(words, tf.bool)  # nowhere but at the initial state

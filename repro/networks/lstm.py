@@ -3,11 +3,11 @@
     i, f, o, g = split(x_t w_x + b + h w_h)
     c <- sigmoid(f) c + sigmoid(i) tanh(g),    h <- sigmoid(o) tanh(c)
 
-Weights are a list [w_x, b, w_h] of each layer, w_x [inputs, 4 units], b [4 units] and w_h [units, 4 units], float32,
-then those of the output layer, w [units, outputs] and b [outputs]. Learning applies them to windows in TensorFlow,
-acting to one input after the other in NumPy, where a step takes far less time than one TensorFlow call.
+Weights are a list of float32 arrays: w_x [inputs, 4 units], b [4 units] and w_h [units, 4 units] of each layer, then w
+[units, outputs] and b [outputs] of the output layer. Learning applies them to windows in TensorFlow, acting to one
+input after the other in NumPy, where a step takes far less time than one TensorFlow call.
 
-Gates stand in an order of their own (Keras has i, f, g, o), so that one sigmoid serves three of them.
+The order of the gates differs from Keras (i, f, g, o), so that one sigmoid serves three of them.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import numpy as np
 import tensorflow as tf
 
 PER_LAYER = 3
-"""Arrays of one layer."""
+"""Number of arrays per layer."""
 
 GATE_CLOSED_LOGIT = -1e4
-"""A gate with this input is 0 in float32, whatever h w_h adds."""
+"""Input at which a gate is 0 in float32, whatever h w_h adds."""
 
 
 def init_lstm(
@@ -32,16 +32,16 @@ def init_lstm(
     hidden_scale: float,
     output_scale: float,
 ) -> list[np.ndarray]:
-    """Samples initial weights, as `mlp.init_mlp` does for layers without memory.
+    """Samples initial weights, as `mlp.init_mlp` does for feed-forward layers.
 
         gates:         U[-g / sqrt(fan in + fan out), +g / sqrt(fan in + fan out)],    g = hidden_scale
         output layer:  U[-o / sqrt(fan in), +o / sqrt(fan in)],                        o = output_scale
 
-    A gate's fan in is that of [x, h], its fan out the number of units. Biases begin at 0, but those of the forget
-    gates at 1. ReF-ER's paper says nothing of an LSTM's initial weights: all of this is assumed.
+    A gate's fan in is the size of [x, h], its fan out the number of units. Biases begin at 0, those of the forget gates
+    at 1. ReF-ER's paper does not specify an LSTM's initial weights: all of this is assumed.
 
     Args:
-        rng: advanced by the samples.
+        rng: source of the samples, advanced by them.
         inputs: width of the input, at least 1.
         units: width of each layer, one or more, each at least 1.
         outputs: width of the output layer, at least 1.
@@ -64,13 +64,13 @@ def init_lstm(
 
 
 def apply_lstm(variables: Sequence[tf.Tensor], x: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
-    """Outputs at the last step of windows, in TensorFlow; h and c are 0 before a window's first step.
+    """Outputs at the last step of each window, in TensorFlow; h and c are 0 before a window's first step.
 
     Args:
-        variables: the weights; differentiable.
-        x: [B, T, inputs], T known when the graph is traced, 1 or more. Differentiable.
-        length: integer [B], from 1 to T: how many steps at the end of x are the window. What stands before them is
-            not read and may be NaN.
+        variables: the weights; they receive gradients.
+        x: inputs, [B, T, inputs], T known when the graph is traced, at least 1; they receive gradients.
+        length: number of steps at the end of x that form the window, integer [B], from 1 to T. Earlier steps are not
+            read and may be NaN.
 
     Returns:
         [B, outputs].
@@ -92,7 +92,7 @@ def apply_lstm(variables: Sequence[tf.Tensor], x: tf.Tensor, length: tf.Tensor) 
 
 
 def _layer(projected: tf.Tensor, w_h: tf.Tensor) -> tf.Tensor:
-    """h of every step [T, B, units] from x w_x + b [T, B, 4 units]."""
+    """Computes h of every step, [T, B, units], from x w_x + b [T, B, 4 units]."""
     width = w_h.shape[0]
     h = c = tf.zeros_like(projected[0, :, :width])  # [B, units]
     every_h = []
@@ -106,17 +106,17 @@ def _layer(projected: tf.Tensor, w_h: tf.Tensor) -> tf.Tensor:
 
 
 def zero_state(weights: Sequence[np.ndarray], rows: int) -> list[np.ndarray]:
-    """h and c of every layer, zeros, for `rows` windows side by side: float32 [2, rows, units], one for each layer."""
+    """Returns zero h and c for `rows` windows side by side: one float32 [2, rows, units] for each layer."""
     return [np.zeros((2, rows, w_h.shape[0]), np.float32) for w_h in weights[2:-2:PER_LAYER]]
 
 
 def advance_numpy(weights: Sequence[np.ndarray], x: np.ndarray, state: Sequence[np.ndarray]) -> None:
-    """One step of every window, in NumPy, for acting.
+    """Advances every window by one step, in NumPy, for acting.
 
     Args:
         weights: the weights.
-        x: [inputs], the same for all windows.
-        state: from `zero_state`; overwritten by that after the step.
+        x: input, [inputs], the same for all windows.
+        state: h and c of every layer, as returned by `zero_state`; overwritten in place.
     """
     for layer, (h, c) in enumerate(state):  # [rows, units]
         w_x, bias, w_h = weights[PER_LAYER * layer : PER_LAYER * (layer + 1)]
@@ -136,5 +136,5 @@ def advance_numpy(weights: Sequence[np.ndarray], x: np.ndarray, state: Sequence[
 
 
 def outputs_numpy(weights: Sequence[np.ndarray], state: Sequence[np.ndarray], row: int) -> np.ndarray:
-    """Outputs [outputs] of one window, `row`, after `advance_numpy`."""
+    """Returns the outputs, [outputs], of the window at `row` after `advance_numpy`."""
     return state[-1][0, row] @ weights[-2] + weights[-1]

@@ -30,8 +30,8 @@ def init_mlp(
     near 0. Biases begin at 0 (assumed: the paper does not say).
 
     Args:
-        rng: advanced by the samples.
-        sizes: width of the input and of each hidden layer, each at least 1; the input alone: a linear map.
+        rng: source of the samples, advanced by them.
+        sizes: widths of the input and of each hidden layer, each at least 1; the input alone gives a linear map.
         outputs: width of the output layer, at least 1.
         hidden_scale: g, above 0.
         output_scale: o, at least 0.
@@ -49,7 +49,7 @@ def init_mlp(
 
 
 def apply_mlp(variables: Sequence[tf.Tensor], x: tf.Tensor) -> tf.Tensor:
-    """Outputs [B, outputs] of inputs [B, inputs], in TensorFlow; differentiable in both arguments."""
+    """Outputs [B, outputs] for inputs [B, inputs], in TensorFlow; differentiable with respect to both arguments."""
     *hidden, output_weights, output_bias = variables
     for weights, bias in zip(hidden[::2], hidden[1::2]):
         x = tf.nn.softsign(add_bias(x @ weights, bias))  # [B, units]
@@ -58,10 +58,10 @@ def apply_mlp(variables: Sequence[tf.Tensor], x: tf.Tensor) -> tf.Tensor:
 
 @tf.custom_gradient
 def add_bias(x: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor, Callable[..., Any]]:
-    """x + bias, [B, units] and [units], with the bias's gradient, a sum over B, as a product with a row of ones.
+    """x + bias, [B, units] and [units], whose gradient to the bias, a sum over B, is a product with a row of ones.
 
-    On processors XLA gathers the columns of a sum entry by entry: it takes 8 % of V-RACER's gradient step, the product
-    a fraction of that.
+    On CPUs XLA gathers the columns of a sum entry by entry, which takes 8 % of V-RACER's gradient step; the product
+    takes a fraction of that.
     """
 
     def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -72,7 +72,7 @@ def add_bias(x: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor, Callable[..., An
 
 
 def apply_numpy(weights: Sequence[np.ndarray], x: np.ndarray) -> np.ndarray:
-    """Outputs [outputs] of one input [inputs], or [B, outputs] of [B, inputs], in NumPy, for acting."""
+    """Outputs [outputs] for one input [inputs], or [B, outputs] for [B, inputs], in NumPy, for acting."""
     *hidden, output_weights, output_bias = weights
     for layer, bias in zip(hidden[::2], hidden[1::2]):
         x = x @ layer

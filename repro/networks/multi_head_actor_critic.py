@@ -17,29 +17,29 @@ ACTING = ("first", "random", "average")
 class MultiHeadActorCritic(SequenceNetwork):
     """STACX's network (Figure 1, Table 2): a torso, an optional LSTM, and P heads with a policy and a value each.
 
-    A policy or value is a hidden layer of ReLUs and a linear one. The LSTM sees the features alone, and it alone
-    runs over time. Acting can be left to
+    Each policy or value is a hidden layer of ReLUs and a linear one. Only the LSTM runs over time, and its only input
+    is the features. The agent acts with one of
 
     - `first`, the first head (Section 3.2);
     - `random`, a head that the policy chooses (Section 9.3);
-    - `average`, one more policy whose logits are the mean of the P heads' (Section 9.3). It has no parameters of its
-      own but those of its value, and is the last of the P + 1 heads that the network then returns.
+    - `average`, one more policy whose logits are the mean of the P heads' (Section 9.3). Its value is its only part
+      with parameters, and it is the last of the P + 1 heads that the network then returns.
 
     Args:
         torso: a Keras layer from one observation's batch [N, ...] to float32 [N, F].
-        num_outputs: K, width of a policy: a logit for each action, or what else its distribution is made of.
+        num_outputs: K, width of a policy head: a logit per action, or the parameters of another distribution.
         num_heads: P, at least 1.
-        head_units: of the hidden layers.
+        head_units: width of the heads' hidden layers.
         core_units: width of the LSTM; None for a feed-forward network.
-        acting: see above.
+        acting: `first`, `random` or `average`, see above.
         seed: integer >= 0 from which the weights of heads and core are sampled (the torso has its own).
 
     Attributes:
         num_heads, acting: as above.
-        acting_heads: which of the returned heads act.
+        acting_heads: slice of the returned heads that act.
 
     Raises:
-        ValueError: unknown `acting`, or no head.
+        ValueError: `acting` is unknown, or there is no head.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class MultiHeadActorCritic(SequenceNetwork):
         super().__init__(name="multi_head_actor_critic")
         if acting not in ACTING or num_heads < 1:
             raise ValueError(
-                f"MultiHeadActorCritic: needs a head or more, and acting one of {', '.join(ACTING)}; "
+                f"MultiHeadActorCritic: num_heads must be 1 or more and acting one of {', '.join(ACTING)}, "
                 f"got num_heads={num_heads}, acting={acting!r}."
             )
         seeds = distinct_seeds(seed)
@@ -89,19 +89,20 @@ class MultiHeadActorCritic(SequenceNetwork):
 
         Args:
             observation: [B, T, ...].
-            step_type: int32 [B, T], TF-Agents' `StepType`; the core's state is zeroed before a step FIRST. Not read
+            step_type: int32 [B, T], TF-Agents' `StepType`; the core's state is zeroed before each FIRST step. Not read
                 without a core.
-            state: core state before the first step, as from `initial_state`.
-            acting_alone: return outputs and values of the heads that act alone; a graph computes no others then.
+            state: core state before the first step, as returned by `initial_state`.
+            acting_alone: whether to return outputs and values of only the heads that act; a graph then computes no
+                others.
 
         Returns:
-            acting_outputs: of the policies that act, float32 [B, T, 1, K], or [B, T, P, K] for `random`.
-            outputs: of every head's policy, float32 [B, T, P, K]; of P + 1 for `average`.
-            values: of every head, float32 [B, T, P]; of P + 1 for `average`.
+            acting_outputs: outputs of the policies that act, float32 [B, T, 1, K], or [B, T, P, K] for `random`.
+            outputs: outputs of all policy heads, float32 [B, T, P, K], or [B, T, P + 1, K] for `average`.
+            values: values of all heads, float32 [B, T, P], or [B, T, P + 1] for `average`.
             state: core state after the last step.
 
         Raises:
-            ValueError: with a core, when T is not known statically.
+            ValueError: there is a core, and T is not known statically.
         """
         features = self._torso(fold_time(observation))  # [B T, F]
         if self._core is not None:

@@ -1,4 +1,4 @@
-"""What the policies of networks that take sequences share, in TF-Agents' interface."""
+"""Base class of policies whose networks take sequences, in TF-Agents' interface."""
 
 from __future__ import annotations
 
@@ -15,17 +15,20 @@ from repro.networks.sequence_network import SequenceNetwork
 
 
 class NetworkPolicy(tf_policy.TFPolicy):
-    """Calls a network with the present observations; subclasses choose the actions by its first output.
+    """Calls a network with the present observations; subclasses choose actions from its first output.
 
-    Every policy step carries in `info` what the subclass says of its choice, and with a recurrent network also
-    `"core_state"`, the state (h, c) of float32 [B, units] *before* the step, from which a learner starts a sequence.
+    The `info` of every policy step has the subclass's entries and, with a recurrent network, `"core_state"`: the state
+    (h, c), float32 [B, units] each, *before* the step, from which a learner starts a sequence.
 
     Args:
         time_step_spec: TF-Agents `TimeStep` spec of one unbatched environment.
-        action_spec: bounded int32 scalar spec, whose actions count from its minimum, 0, or float32 spec [A].
-        network: called with one time row, `[B, 1, ...]`; its variables are created where it has none yet.
-        info_spec: by name, what `_choose` says, of one environment.
-        name: of the policy.
+        action_spec: bounded int32 scalar spec with a minimum of 0, or float32 spec [A].
+        network: called with one time row, `[B, 1, ...]`; its variables are created if it has none yet.
+        info_spec: specs of the subclass's `info` entries by name, for one environment.
+        name: name of the policy.
+
+    Raises:
+        ValueError: as for `SequenceNetwork.build_variables`.
     """
 
     def __init__(
@@ -52,15 +55,15 @@ class NetworkPolicy(tf_policy.TFPolicy):
 
     @abc.abstractmethod
     def _choose(self, scores: tf.Tensor, seed: tf.Tensor | None) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-        """The actions, [B, ...], and what learning must know of the choice.
+        """Returns the actions, [B, ...], and the `info` entries that learning needs about the choice.
 
         Args:
-            scores: the network's first output, as logits or values of the actions, float32 [B, ...].
+            scores: the network's first output, such as logits or action values, float32 [B, ...].
             seed: int32 [2], or None for TensorFlow's own generator.
         """
 
     def variables(self) -> Sequence[tf.Variable]:
-        """The network's: what is published to actors."""
+        """Returns the network's variables, which are published to actors."""
         return self._network.variables
 
     def _get_initial_state(self, batch_size: int) -> tuple[tf.Tensor, ...]:

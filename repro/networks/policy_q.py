@@ -11,8 +11,8 @@ from repro.networks.sequence_network import SequenceNetwork, fold_time, unfold_t
 class PolicyQ(SequenceNetwork):
     """ACER's network (Section 3.1): a torso with two linear heads, the policy and Q.
 
-    It is called like a feed-forward `ActorCritic`, with Q(x, .) in place of V(x), so that the same policy class acts
-    with it.
+    It is called like a feed-forward `ActorCritic`, with Q(x, .) in place of V(x), so both act through the same policy
+    class.
 
     Args:
         torso: a Keras layer from one observation's batch [N, ...] to float32 [N, F].

@@ -1,4 +1,4 @@
-"""Recurrent cores whose state is reset where an episode begins."""
+"""Recurrent cores whose state is reset at the start of an episode."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from repro.networks.initializers import GlorotUniform
 from repro.networks.sequence_network import State
 
 UNROLLED = 8
-"""Most steps that a GPU's program has one after the other; of more, XLA compiles one in a loop. Unrolled, LSTMs of 30
-steps took it three quarters of a minute, and those of 100 were not compiled after a minute and a half."""
+"""Maximum number of steps unrolled in a GPU's program; longer sequences are a loop. XLA compiled unrolled LSTMs of 30
+steps in three quarters of a minute, and those of 100 steps not within a minute and a half."""
 
 
 class ResettingLSTM(tf.keras.layers.Layer):
-    """An LSTM over an unroll, whose state is zeroed before a step that begins an episode.
+    """An LSTM over an unroll, whose state is zeroed before each step that begins an episode.
 
         (h, c) <- 0 where is_first_t
         i, g, f, o = split([x_t, h] W + b)
@@ -49,15 +49,15 @@ class ResettingLSTM(tf.keras.layers.Layer):
         """Runs over time.
 
         Args:
-            inputs: float32 [B, T, F], T known when the graph is traced, in which steps are unrolled (see `UNROLLED`).
-            is_first: bool [B, T], True where step t begins an episode; no gradient or value crosses it.
-            state: (h, c), float32 [B, units] each, before step 0. It receives gradient.
+            inputs: float32 [B, T, F], T known when the graph is traced; steps may be unrolled (see `UNROLLED`).
+            is_first: bool [B, T], true where step t begins an episode; no gradient or value crosses it.
+            state: (h, c) before step 0, float32 [B, units] each; receives gradients.
 
         Returns:
             h of every step, float32 [B, T, units], and (h, c) after the last.
 
         Raises:
-            ValueError: when T is not known statically.
+            ValueError: T is not known statically.
         """
         if inputs.shape[1] is None:
             raise ValueError("ResettingLSTM: the time dimension of inputs [B, T, F] must be static.")
@@ -74,7 +74,7 @@ class ResettingLSTM(tf.keras.layers.Layer):
 
 
 def _step(projected: tf.Tensor, keep: tf.Tensor, w_h: tf.Tensor, state: State) -> State:
-    """(h, c) after a step, from x_t w_x + b [B, 4 units] and whether the state is kept, bool [B, 1]."""
+    """Returns (h, c) after a step, given x_t w_x + b [B, 4 units] and whether to keep the state, bool [B, 1]."""
     h, c = state
     h, c = tf.where(keep, h, 0.0), tf.where(keep, c, 0.0)
     i, g, f, o = tf.split(projected + h @ w_h, 4, axis=-1)
@@ -83,7 +83,7 @@ def _step(projected: tf.Tensor, keep: tf.Tensor, w_h: tf.Tensor, state: State) -
 
 
 def _looped(projected: tf.Tensor, keep: tf.Tensor, w_h: tf.Tensor, state: State) -> tuple[tf.Tensor, State]:
-    """`ResettingLSTM.call` as a loop in the graph, from [B, T, 4 units] and [B, T, 1]."""
+    """Computes `ResettingLSTM.call` by a loop in the graph, for `projected` [B, T, 4 units] and `keep` [B, T, 1]."""
     length = projected.shape[1]
     in_time = [tf.TensorArray(x.dtype, length).unstack(tf.transpose(x, [1, 0, 2])) for x in (projected, keep)]
     outputs = tf.TensorArray(tf.float32, length, element_shape=state[0].shape)
@@ -101,7 +101,7 @@ def _looped(projected: tf.Tensor, keep: tf.Tensor, w_h: tf.Tensor, state: State)
 def beside_last_step(
     features: tf.Tensor, last_action: tf.Tensor, last_reward: tf.Tensor, num_actions: int
 ) -> tf.Tensor:
-    """A core's input: features beside the one-hot last action and the last reward.
+    """Returns a core's input: the features, the one-hot last action and the last reward, concatenated.
 
     Args:
         features: float32 [B, T, F].

@@ -14,15 +14,15 @@ from repro.networks.recurrent import ResettingLSTM, beside_last_step
 from repro.networks.sequence_network import SequenceNetwork, State, fold_time, unfold_time
 
 READ = frozenset({"frame", "last_action", "last_reward"})
-"""Entries of an observation."""
+"""Entries that an observation must have."""
 
 
 class RecurrentQ(SequenceNetwork):
     """R2D2's network (C-trace, Appendix E.1): torso, LSTM, dueling head.
 
-    Torso and head see time folded into the batch. The LSTM's input is the torso's output beside the one-hot last
-    action and the last reward, which is taken as it is: whether it is clipped is the environment's affair (no paper
-    says more).
+    Torso and head see time folded into the batch. The LSTM's input is the torso's output concatenated with the one-hot
+    last action and the last reward. The reward is not changed here: clipping it is up to the environment (not specified
+    in any paper).
 
     Args:
         torso: a Keras layer from uint8 [N, H, W, C] to float32 [N, F].
@@ -45,15 +45,19 @@ class RecurrentQ(SequenceNetwork):
         self._core = ResettingLSTM(core_units, next(seeds))
 
     def check_entries(self, observation: Any) -> None:
-        """Raises ValueError for what is no dict of the entries `READ` alone."""
+        """Checks that an observation is a dict with exactly the entries `READ`.
+
+        Raises:
+            ValueError: it is not.
+        """
         entries = set(observation) if isinstance(observation, Mapping) else set()
         if unread := entries - READ:
             raise ValueError(
-                f"RecurrentQ: no network reads {', '.join(sorted(unread))}; leave it out of the observations."
+                f"RecurrentQ: the network does not read {', '.join(sorted(unread))}: leave it out of the observations."
             )
         if entries != READ:
             raise ValueError(
-                f"RecurrentQ: a recurrent core takes {{{', '.join(sorted(READ))}}}: set "
+                f"RecurrentQ: a recurrent core reads {{{', '.join(sorted(READ))}}}: set "
                 "env.last_action_and_reward=True."
             )
 
@@ -64,7 +68,7 @@ class RecurrentQ(SequenceNetwork):
             observation: {"frame": uint8 [B, T, H, W, C], "last_action": int32 [B, T], "last_reward": float32
                 [B, T]}, where last action and reward are those that led to the frame. T is known when the graph is
                 traced.
-            step_type: int32 [B, T], TF-Agents' `StepType`; the core's state is zeroed before a step FIRST.
+            step_type: int32 [B, T], TF-Agents' `StepType`; the core's state is zeroed before each FIRST step.
             state: (h, c) before the first step, float32 [B, core_units] each.
 
         Returns:
@@ -72,7 +76,7 @@ class RecurrentQ(SequenceNetwork):
             state: (h, c) after the last step.
 
         Raises:
-            ValueError: when T is not known statically, or the observation is no dict of these entries alone.
+            ValueError: T is not known statically, or the observation is not a dict with exactly these entries.
         """
         self.check_entries(observation)
         frames = observation["frame"]  # [B, T, H, W, C]

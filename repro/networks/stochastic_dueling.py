@@ -1,6 +1,6 @@
 """The stochastic dueling network of ACER (Section 5.1), as pure functions of an MLP's weights.
 
-Weights are those of `repro.networks.mlp`, for an input that holds a state and, behind it, an action.
+Weights are those of `repro.networks.mlp`; the input is a state followed by an action.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from repro.ops import shapes
 
 
 def advantages(weights: Sequence[tf.Tensor], state: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
-    """A(x, a) of K actions in every state.
+    """A(x, a) for K actions in every state.
 
-    The first layer is linear before its units, so that the state's share of it is computed once for all K actions.
+    The first layer is linear before its activation, so the state's part of it is computed once for all K actions.
 
     Args:
-        weights: of an MLP from S + A inputs, the state first, with at least one hidden layer, to one output.
+        weights: weights of an MLP from S + A inputs, the state first, with at least one hidden layer, to one output.
         state: x, float32 [N, S].
         actions: float32 [N, K, A].
 
     Returns:
-        float32 [N, K]: entry k is what the MLP says of the concatenation of x and action k. Differentiable in all
-        arguments.
+        float32 [N, K]: entry k is the MLP's output for the concatenation of x and action k. Differentiable with respect
+        to all arguments.
 
     Raises:
-        ValueError: wrong ranks, different N, or weights of fewer than two layers.
+        ValueError: the ranks are wrong, N differs, or the weights have fewer than two layers.
     """
     first, bias, *rest = weights
     if len(rest) < 2:
@@ -38,10 +38,10 @@ def advantages(weights: Sequence[tf.Tensor], state: tf.Tensor, actions: tf.Tenso
     shapes.assert_rank_at_least("advantages", 3, actions=actions)
     shapes.assert_same_shape("advantages", **{"state[:, 0]": state[:, 0], "actions[:, 0, 0]": actions[:, 0, 0]})
     state_size, action_size, count = state.shape[1], actions.shape[2], actions.shape[1]
-    of_state = state @ first[:state_size] + bias  # [N, H]
-    of_action = tf.reshape(actions, [-1, action_size]) @ first[state_size:]  # [N K, H]
-    of_action = tf.reshape(of_action, [-1, count, first.shape[1]])  # [N, K, H]
-    hidden = tf.nn.softsign(of_state[:, tf.newaxis] + of_action)  # [N, K, H]
+    state_part = state @ first[:state_size] + bias  # [N, H]
+    action_part = tf.reshape(actions, [-1, action_size]) @ first[state_size:]  # [N K, H]
+    action_part = tf.reshape(action_part, [-1, count, first.shape[1]])  # [N, K, H]
+    hidden = tf.nn.softsign(state_part[:, tf.newaxis] + action_part)  # [N, K, H]
     outputs = mlp.apply_mlp(rest, tf.reshape(hidden, [-1, first.shape[1]]))  # [N K, 1]
     return tf.reshape(outputs, [-1, count])
 
@@ -56,7 +56,7 @@ def stochastic_q(
     Its expectation over the samples and over a ~ pi(.|x) is V(x), whatever A is. The K actions share the samples.
 
     Args:
-        weights: of A, as for `advantages`.
+        weights: weights of A, as for `advantages`.
         state: x, float32 [N, S].
         value: V(x), float32 [N].
         actions: a, float32 [N, K, A].
@@ -69,7 +69,7 @@ def stochastic_q(
         algorithm takes no derivative of Q~ with respect to theta, through which the samples depend on pi.
 
     Raises:
-        ValueError: shapes that do not fit.
+        ValueError: the shapes do not fit, or `weights` are wrong as for `advantages`.
     """
     state, value = tf.convert_to_tensor(state), tf.convert_to_tensor(value)
     shapes.assert_same_shape("stochastic_q", **{"state[:, 0]": state[:, 0], "value": value})

@@ -1,4 +1,4 @@
-"""Torsos by the names that configurations give them."""
+"""Torsos by their names in configurations."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ TORSOS = {
     "nature_convolutions": atari.nature_convolutions,
 }
 MIN_SIZES = {"shallow": 20, "nature": 36, "nature_convolutions": 36}
-"""Pixels that the convolutions without padding need in height and width; those of other torsos need 1."""
+"""Minimum height and width, in pixels, of torsos whose convolutions have no padding; others need 1."""
 COMPUTE_DTYPES = {"float32": tf.float32, "bfloat16": tf.bfloat16}
-"""`network.compute_dtype` of a torso of images."""
+"""Types by the values of `network.compute_dtype` that torsos for images accept."""
 
 
 def make_torso(
@@ -34,21 +34,22 @@ def make_torso(
     """Returns a Keras layer from observations [N, ...] to features, float32 [N, F].
 
     Args:
-        network: section of a configuration, with `torso`, and `units` of a dense one; without `compute_dtype` a torso
-            computes in float32.
-        seed: integer >= 0 from which its weights are sampled.
-        choices: names in `TORSOS` that the experiment has, for images; every experiment has `dense`, for vectors.
-        observation_spec: of one environment; an entry of rank 3 is an image.
+        network: the configuration's section, with `torso`, for a dense torso also `units`, and optionally
+            `compute_dtype`, float32 by default.
+        seed: integer >= 0 from which the weights are sampled.
+        choices: names in `TORSOS` that the experiment offers for images; every experiment has `dense`, for vectors.
+        observation_spec: spec of one environment's observations; an entry of rank 3 is an image.
         reads_entries: whether the network around the torso reads observations that are dicts.
 
     Raises:
-        ValueError: observations that are dicts where none are read; not one of these names, or one for other
-            observations or larger images; an unknown `compute_dtype`, or another than float32 of a dense torso.
+        ValueError: the observations are dicts, which the network does not read; the torso is unknown or does not fit
+            the observations or the size of their images; or `compute_dtype` is unknown, or not float32 with a dense
+            torso.
     """
     if isinstance(observation_spec, Mapping) and not reads_entries:
         raise ValueError(
             f"the observations have the entries {', '.join(sorted(observation_spec))}, and this agent's network reads "
-            "the frame alone: leave env.last_action_and_reward and env.instruction_length out, or at False and 0."
+            "only the frame: set env.last_action_and_reward=False and env.instruction_length=0, or leave them out."
         )
     if network.torso not in (*choices, "dense"):
         raise ValueError(f"network.torso={network.torso!r}: choose {', '.join(choices)} or dense.")
@@ -59,7 +60,7 @@ def make_torso(
     for spec in tf.nest.flatten(observation_spec):
         if len(spec.shape) == 3 and min(spec.shape[:2]) < (min_size := MIN_SIZES.get(network.torso, 1)):
             raise ValueError(
-                f"network.torso={network.torso} takes images of {min_size} x {min_size} pixels or more, and they have "
+                f"network.torso={network.torso} needs images of {min_size} x {min_size} pixels or more, got "
                 f"{spec.shape[0]} x {spec.shape[1]}: choose larger ones (env.height and env.width)."
             )
     compute_dtype = network.get("compute_dtype", "float32")

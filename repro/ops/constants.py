@@ -1,4 +1,4 @@
-"""Inputs that receive no gradient."""
+"""Conversion of inputs that receive no gradient."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import tensorflow as tf
 
 
 def constant(x: tf.Tensor) -> tf.Tensor:
-    """x as float32, of the same shape, without gradient."""
+    """Returns x as float32, in the same shape, without gradient."""
     return tf.stop_gradient(tf.convert_to_tensor(x, tf.float32))

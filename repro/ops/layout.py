@@ -6,5 +6,5 @@ import tensorflow as tf
 
 
 def time_major(x: tf.Tensor) -> tf.Tensor:
-    """[B, T, ...] to [T, B, ...]."""
+    """Transposes [B, T, ...] to [T, B, ...]."""
     return tf.transpose(x, [1, 0, *range(2, x.shape.rank)])

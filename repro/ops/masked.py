@@ -1,4 +1,4 @@
-"""Means over the entries of a tensor that count."""
+"""Means over the unmasked entries of a tensor."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ def masked_mean(x: tf.Tensor, mask: tf.Tensor, axis: int | None = None) -> tf.Te
         sum_i mask_i x_i / sum_i mask_i,    0 where no mask_i is true
 
     Args:
-        x: float32 of any shape. What is masked is not read and may be NaN or infinite.
-        mask: bool, of the shape of x.
-        axis: the dimension that is averaged; None for all.
+        x: float32 of any shape. Entries where the mask is false are not read and may be NaN or infinite.
+        mask: bool, in the shape of x.
+        axis: the dimension to average over; None for all.
 
     Returns:
-        float32, a scalar, or the shape of x without `axis`. Gradients reach the entries where the mask is true; those
-        of all others are 0.
+        float32, a scalar, or in the shape of x without `axis`. Gradients reach the entries where the mask is true; all
+        others get 0.
 
     Raises:
-        ValueError: different shapes.
+        ValueError: the shapes differ.
     """
     x, mask = tf.convert_to_tensor(x), tf.convert_to_tensor(mask)
     shapes.assert_same_shape("masked_mean", x=x, mask=mask)

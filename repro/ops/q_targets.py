@@ -1,10 +1,10 @@
 """Targets for action values from sequences made by another policy.
 
-`multistep_q` is every method that cuts traces: the methods differ in the coefficients that `repro.ops.traces` lists
+`multistep_q` covers every method that cuts traces: the methods differ in the coefficients that `repro.ops.traces` lists
 and in the policy under which Q is averaged. The two n-step returns take windows of n steps instead.
 
-A row is one step (x_s, a_s) -> x_{s+1}; what ends in `_t` belongs to x_{s+1}, so `c_t`, `q_t_a` and `log_rho_t` speak
-of the next action a_{s+1}. The targets of Q(x_s, a_s) do not depend on its present value, which is no argument.
+A row is one step (x_s, a_s) -> x_{s+1}. Names that end in `_t` belong to x_{s+1}, so `c_t`, `q_t_a` and `log_rho_t`
+refer to the next action a_{s+1}. The target of Q(x_s, a_s) does not depend on its present value, which is no argument.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def multistep_q(
         expected_q_t: E_{a ~ pi} Q(x_{s+1}, a), float32 [T, B, ...], under the rule's target policy: `traces.mixture`
             for alpha-Retrace and alpha-TreeBackup, which are wrong with pi.
         q_t_a: Q(x_{s+1}, a_{s+1}), float32 [T, B, ...].
-        lambda_: further discount of the traces, scalar in [0, 1].
-        is_boundary: bool [T, B, ...], true for rows that are no transition: the observation is the last of an
-            episode, the next row is the first of another. None: no such rows.
+        lambda_: additional discount of the traces, scalar in [0, 1].
+        is_boundary: bool [T, B, ...], true for rows that are no transition: their observation is the last of an
+            episode, and the next row is the first of another. None: no such rows.
 
     Returns:
         G_s, the target of Q(x_s, a_s), float32 [T, B, ...].
@@ -55,11 +55,11 @@ def multistep_q(
 
     Boundary: where `discount_t[s]` is 0, row s reads `r_t[s]` alone. The last row and a row before a boundary row
         bootstrap from their own `expected_q_t` and read neither `c_t` nor `q_t_a`. A boundary row reads nothing and
-        its target is 0: it belongs in no loss. Entries that are not read may be NaN.
+        its target is 0: leave it out of the loss. Entries that are not read may be NaN.
 
     Raises:
-        ValueError: another type, different shapes, a rank below 2, a `lambda_` that is no scalar or a number outside
-            its range, or a number of steps that is 0 or, when a graph is traced, unknown.
+        ValueError: wrong types, different shapes, a rank below 2, a `lambda_` that is not a scalar or is a number
+            outside its range, or a number of steps that is 0 or, when a graph is traced, unknown.
         tf.errors.InvalidArgumentError: different shapes, for dimensions known only when the graph runs.
     """
     ranges.assert_in("multistep_q", "[0, 1]", lambda_=lambda_)
@@ -88,11 +88,12 @@ def n_step_uncorrected(
 
         G_s = sum_{t=0}^{m-1} gamma^t r_{s+t} + gamma^m E_{a ~ pi} Q(x_{s+m}, a)
 
-    with m = n, or as many steps as the sequence has from s, and without the last term where the episode ends before.
+    with m = n, or the number of steps left in the sequence from s if that is smaller. The last term drops out where the
+    episode ends within the m steps.
 
     Args:
         r_t, discount_t, expected_q_t, is_boundary: as for `multistep_q`.
-        n: steps of reward, at least 1.
+        n: number of rewards in a full window, at least 1.
 
     Returns:
         G_s, the target of Q(x_s, a_s), float32 [T, B, ...].
@@ -119,18 +120,19 @@ def n_step_importance_weighted(
         G_s = sum_{t=0}^{m-1} rho_{s+1:s+t} gamma^t r_{s+t} + rho_{s+1:s+m-1} gamma^m E_{a ~ pi} Q(x_{s+m}, a)
 
     with rho_{i:j} = rho_i ... rho_j, 1 where j < i, and m as in `n_step_uncorrected`. The first action needs no weight,
-    since Q(x_s, a_s) is of that action; neither does the last, which is averaged over.
+    since Q(x_s, a_s) is conditioned on it; neither does the last, which is averaged over.
 
     Args:
         r_t, discount_t, expected_q_t, is_boundary: as for `multistep_q`.
         log_rho_t: log(pi(a_{s+1}|x_{s+1}) / mu(a_{s+1}|x_{s+1})), float32 [T, B, ...]; -inf where pi is 0.
-        n: steps of reward, at least 1. Weights are products of n - 1 ratios and may overflow for large n.
+        n: number of rewards in a full window, at least 1. Weights are products of n - 1 ratios and may overflow for
+            large n.
 
     Returns:
         G_s, the target of Q(x_s, a_s), float32 [T, B, ...].
 
-    Gradients, boundary and errors are those of `multistep_q`, with `log_rho_t` read where `c_t` is there; ValueError
-    also for an `n` below 1.
+    Gradients, boundary and errors are those of `multistep_q`, with `log_rho_t` read in the rows where `c_t` would be;
+    ValueError also for an `n` below 1.
     """
     data = {"r_t": r_t, "discount_t": discount_t, "log_rho_t": log_rho_t, "expected_q_t": expected_q_t}
     data, reads_next = _readable("n_step_importance_weighted", data, is_boundary)
@@ -148,7 +150,7 @@ def _n_step(
     reads_next: tf.Tensor,
     n: int,
 ) -> tf.Tensor:
-    """Windows of one step, each then extended by the window of the next row, n - 1 times."""
+    """Starts from one-step windows and extends each of them by the next row's window, n - 1 times."""
     ranges.assert_in(operator, "[1, inf)", n=n)
     targets = r_t + discount_t * expected_q_t
     for _ in range(min(n, r_t.shape[0]) - 1):
@@ -159,10 +161,10 @@ def _n_step(
 def _readable(
     operator: str, data: dict[str, tf.Tensor], is_boundary: tf.Tensor | None
 ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-    """Checked constants for `operator`, free of entries that no row may read, and whether row s reads row s + 1.
+    """Checks `data` for `operator` and returns it as constants, and whether row s reads row s + 1, bool [T, B, ...].
 
-    `data` holds `r_t`, `discount_t` and `expected_q_t`; further entries are left as they are, to be read only where
-    the second result, bool [T, B, ...], is true.
+    `data` holds `r_t`, `discount_t` and `expected_q_t`, whose entries that no row may read are replaced by 0. Further
+    entries are left as they are, to be read only where the second result is true.
     """
     data = {name: tf.stop_gradient(x) for name, x in shapes.convert(operator, **data).items()}
     boundary = shapes.convert_boundary(operator, is_boundary, data["r_t"])

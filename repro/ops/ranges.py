@@ -1,4 +1,4 @@
-"""Checks of settings that are numbers or names, made before any arithmetic. TensorFlow is not needed."""
+"""Checks of settings that are numbers or names, made before any arithmetic, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 def assert_in(operator: str, interval: str, **settings: Any) -> None:
     """Asserts that every setting that is a Python number lies in an interval.
 
-    Tensors, as metagradients need them, and None are not checked: that would add nodes to a graph.
+    None and tensors, which metagradients need, are not checked: a check of tensors would add nodes to a graph.
 
     Args:
         operator: name of the caller, the first word of the message.
-        interval: as mathematics writes it: "[0, 1)" has 0 and not 1, "(0, inf]" has infinity.
-        **settings: by the name of the caller's argument.
+        interval: in mathematical notation: "[0, 1)" includes 0 but not 1, "(0, inf]" includes infinity.
+        **settings: values by the name of the caller's argument.
 
     Raises:
-        ValueError: naming the operator, the argument, the interval and the value; also for NaN.
+        ValueError: a number, or NaN, lies outside; names the operator, the argument, the interval and the value.
     """
     low, high, *closed = _parse(interval)
     for name, x in settings.items():
@@ -28,15 +28,15 @@ def assert_in(operator: str, interval: str, **settings: Any) -> None:
 
 
 def assert_one_of(operator: str, names: Collection[str], **settings: str) -> None:
-    """Asserts that every setting is one of some names.
+    """Asserts that every setting is one of the allowed names.
 
     Args:
         operator: name of the caller, the first word of the message.
-        names: of which to choose.
-        **settings: by the name of the caller's argument.
+        names: the allowed names.
+        **settings: values by the name of the caller's argument.
 
     Raises:
-        ValueError: naming the operator, the argument, the names and the value.
+        ValueError: a setting is none of them; names the operator, the argument, the allowed names and the value.
     """
     for setting, x in settings.items():
         if x not in names:
@@ -45,6 +45,6 @@ def assert_one_of(operator: str, names: Collection[str], **settings: str) -> Non
 
 @functools.cache
 def _parse(interval: str) -> tuple[float, ...]:
-    """Both bounds, and then those that belong to the interval."""
+    """Returns the lower and the upper bound, followed by the bounds that belong to the interval."""
     low, high = (float(bound) for bound in interval[1:-1].split(","))
     return low, high, *[low] * (interval[0] == "["), *[high] * (interval[-1] == "]")

@@ -10,15 +10,15 @@ import tensorflow as tf
 
 
 def convert(operator: str, dtype: tf.DType = tf.float32, **arrays: Any) -> dict[str, tf.Tensor]:
-    """Returns every array as a tensor of one type, by its name.
+    """Returns all arrays as tensors of one type, by name.
 
     Args:
         operator: name of the caller, the first word of the message.
-        dtype: of all tensors. Numbers, lists and NumPy arrays are converted to it, tensors must have it.
-        **arrays: by the name of the caller's argument.
+        dtype: type of the results. Numbers, lists and NumPy arrays are converted to it; tensors must already have it.
+        **arrays: numbers, lists, arrays or tensors by the name of the caller's argument.
 
     Raises:
-        ValueError: naming the operator, the argument and its type.
+        ValueError: an argument cannot be converted; names the operator, the argument and its type.
     """
     tensors = {}
     for name, x in arrays.items():
@@ -35,7 +35,7 @@ def convert(operator: str, dtype: tf.DType = tf.float32, **arrays: Any) -> dict[
 
 
 def convert_boundary(operator: str, is_boundary: Any, like: tf.Tensor) -> tf.Tensor:
-    """Returns `is_boundary` as a tensor, bool; None: as many rows as `like` has, none of them a boundary.
+    """Returns `is_boundary` as a bool tensor; for None all false, in the shape of `like`.
 
     Raises:
         ValueError: as for `convert`.
@@ -50,11 +50,11 @@ def assert_rank_at_least(operator: str, rank: int, **tensors: tf.Tensor) -> None
 
     Args:
         operator: name of the caller, the first word of the message.
-        rank: the least rank allowed.
+        rank: the smallest rank allowed.
         **tensors: tensors by the name of the caller's argument.
 
     Raises:
-        ValueError: naming the operator, the argument and its shape; also where the rank is unknown.
+        ValueError: a rank is smaller or unknown; names the operator, the argument and its shape.
     """
     for name, tensor in tensors.items():
         if tensor.shape.rank is None or tensor.shape.rank < rank:
@@ -62,7 +62,7 @@ def assert_rank_at_least(operator: str, rank: int, **tensors: tf.Tensor) -> None
 
 
 def assert_scalar(operator: str, *, or_shape: tf.TensorShape | None = None, **tensors: tf.Tensor) -> None:
-    """Asserts that every tensor has rank 0, or the shape `or_shape`. Other arguments and errors as above."""
+    """Asserts that every tensor has rank 0 or the shape `or_shape`. The rest is as for `assert_rank_at_least`."""
     for name, tensor in tensors.items():
         if tensor.shape.rank != 0 and (or_shape is None or tensor.shape.as_list() != or_shape.as_list()):
             other = f" or have shape {or_shape}" if or_shape else ""
@@ -79,9 +79,9 @@ def assert_same_shape(operator: str, **tensors: tf.Tensor) -> None:
         **tensors: two or more tensors by the name of the caller's argument.
 
     Raises:
-        ValueError: naming the operator, both arguments and both shapes, where the shapes are known.
-        tf.errors.InvalidArgumentError: for dimensions that are known only when the graph runs, the same, or what
-            another operation that got them says.
+        ValueError: known shapes differ; names the operator, both arguments and both shapes.
+        tf.errors.InvalidArgumentError: dimensions known only when the graph runs differ; with the same message, or that
+            of another operation that fails on them first.
     """
     (first_name, first), *others = tensors.items()
     for name, tensor in others:
@@ -95,24 +95,24 @@ def assert_same_shape(operator: str, **tensors: tf.Tensor) -> None:
 
 
 def _compare_in_xla(tensor: tf.Tensor, other: tf.Tensor, node: str) -> None:
-    """Fails at a node of this name where shapes differ, also in XLA: it leaves out assertions, not what they read."""
+    """Adds a node that fails where shapes differ, also in XLA, which drops assertions but not what they read."""
     empty = [tf.zeros(tf.concat([[0], tf.shape(x)], axis=0)) for x in (tensor, other)]  # [0, ...] costs nothing
     tf.debugging.Assert(tf.equal(tf.size(tf.concat(empty, axis=0, name=node)), 0), ["shapes differ"])
 
 
 def assert_steps(operator: str, **tensors: tf.Tensor) -> None:
-    """Asserts that time, every tensor's first dimension, is known when a graph is traced, and at least 1.
+    """Asserts that every tensor's first dimension, time, is known when a graph is traced and at least 1.
 
     Args:
         operator: name of the caller, the first word of the message.
         **tensors: tensors of rank 1 or more by the name of the caller's argument.
 
     Raises:
-        ValueError: naming the operator, the argument and its shape.
+        ValueError: a number of steps is unknown or 0; names the operator, the argument and its shape.
     """
     for name, tensor in tensors.items():
         if not tensor.shape[0]:
-            given = "" if tensor.shape[0] == 0 else f"; give it, as by tf.ensure_shape({name}, [20, None])"
+            given = "" if tensor.shape[0] == 0 else f"; set it, for example with tf.ensure_shape({name}, [20, None])"
             raise ValueError(
                 f"{operator}: {name} must have a known number of steps, 1 or more, got {tensor.shape}{given}"
             )

@@ -1,6 +1,6 @@
-"""Trace coefficients c_t of action-value targets, one line of mathematics each.
+"""Trace coefficients c_t of action-value targets, each a one-line formula.
 
-With rho = pi(a|x) / mu(a|x) for the action a that was taken in x:
+With rho = pi(a|x) / mu(a|x) for the action a taken in x:
 
     rule                  c_t of the step (x, a)               policy in the expectations of `q_targets`
     importance_sampling   rho                                  pi
@@ -12,12 +12,12 @@ With rho = pi(a|x) / mu(a|x) for the action a that was taken in x:
     acer_truncated        min(1, rho^(1/d))                    pi
 
 A rule and its policy belong together: `q_targets.multistep_q` takes c_t from here, and Q's expectation under the
-policy of the right-hand column from `expected_value`. It multiplies c_t by lambda itself.
+policy in the right-hand column from `expected_value`. It multiplies c_t by lambda itself.
 
-A rule works element by element on a tensor of any shape, so that it may be given the rows of this step or of the
-next. None passes a gradient to policies or values; `alpha` receives the exact one. A tensor of another type than
-float32 is a ValueError that names function and argument. A ratio of 0, as of a greedy pi,
-and one that overflows to infinity are safe in every rule; only `importance_sampling` returns that infinity.
+Rules work element by element on tensors of any shape, so they can be given the rows of this step or of the next. None
+passes a gradient to policies or values; `alpha` receives the exact gradient. A tensor whose type is not float32 raises
+a ValueError that names function and argument. A ratio of 0, as under a greedy pi, and one that overflows to infinity
+are safe in every rule; only `importance_sampling` returns that infinity.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def retrace(log_rho: tf.Tensor) -> tf.Tensor:
 def alpha_retrace(log_rho: tf.Tensor, alpha: Scalar) -> tf.Tensor:
     """c = (1 - alpha) + alpha min(1, rho): alpha-Retrace (C-trace, Section 3 and Eq. 5).
 
-    The same as min(1, (alpha pi(a|x) + (1 - alpha) mu(a|x)) / mu(a|x)), Retrace towards `mixture(pi, mu, alpha)`.
+    This equals min(1, (alpha pi(a|x) + (1 - alpha) mu(a|x)) / mu(a|x)), Retrace towards `mixture(pi, mu, alpha)`.
 
     Args:
         log_rho: as for `importance_sampling`.
@@ -96,7 +96,7 @@ def alpha_retrace(log_rho: tf.Tensor, alpha: Scalar) -> tf.Tensor:
         c, in [0, 1], in the shape of `log_rho`. Gradients: exact to `alpha`, none to `log_rho`.
 
     Raises:
-        ValueError: an `alpha` that is no scalar, or a number outside its range.
+        ValueError: `alpha` is not a scalar, or is a number outside its range.
     """
     ranges.assert_in("alpha_retrace", "[0, 1]", alpha=alpha)
     (alpha,) = shapes.convert("alpha_retrace", alpha=alpha).values()
@@ -116,7 +116,7 @@ def alpha_tree_backup(pi_a: tf.Tensor, mu_a: tf.Tensor, alpha: Scalar) -> tf.Ten
         c, in [0, 1], in the shape of `pi_a`. Gradients: exact to `alpha`, none to the probabilities.
 
     Raises:
-        ValueError: different shapes, or an `alpha` that is no scalar, or a number outside its range.
+        ValueError: the shapes differ, or `alpha` is not a scalar or is a number outside its range.
     """
     return _mixture("alpha_tree_backup", alpha, pi_a=pi_a, mu_a=mu_a)
 
@@ -125,7 +125,7 @@ def acer_truncated(log_rho: tf.Tensor, action_dimension: int) -> tf.Tensor:
     """c = min(1, rho^(1/d)): ACER in continuous action spaces (Section 5.1; Algorithm 3).
 
     Args:
-        log_rho: as for `importance_sampling`, of densities.
+        log_rho: as for `importance_sampling`, with densities in place of probabilities.
         action_dimension: d, at least 1; 1 gives Retrace.
 
     Returns:
@@ -196,7 +196,7 @@ def expected_value(q: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
 
 
 def _mixture(operator: str, alpha: Scalar, **policies: tf.Tensor) -> tf.Tensor:
-    """`mixture` for `operator`; the first of `policies` has the share alpha."""
+    """Computes `mixture` for `operator`; alpha is the share of the first of `policies`."""
     ranges.assert_in(operator, "[0, 1]", alpha=alpha)
     (alpha,) = shapes.convert(operator, alpha=alpha).values()
     pi, mu = _constants(operator, **policies)
@@ -206,5 +206,5 @@ def _mixture(operator: str, alpha: Scalar, **policies: tf.Tensor) -> tf.Tensor:
 
 
 def _constants(operator: str, **arrays: tf.Tensor) -> list[tf.Tensor]:
-    """The arrays as float32, once `operator`'s check of types is made; without gradient."""
+    """Returns the arrays as float32 without gradient, after `operator`'s check of their types."""
     return [tf.stop_gradient(x) for x in shapes.convert(operator, **arrays).values()]

@@ -1,6 +1,6 @@
 """Targets for state values and advantages for the policy gradient, from sequences made by another policy.
 
-Every method is one backward recursion; the methods differ in the three weights that `CORRECTED` lists.
+All methods are the same backward recursion; they differ in the three weights that `CORRECTED` lists.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ CORRECTED = {
     "one_step_importance_sampling": (False, False, True),
     "no_correction":                (False, False, False),
 }  # fmt: skip
-"""Which weights a method corrects by importance sampling: those of temporal differences, traces, advantages.
+"""Which weights a method corrects by importance sampling: those of temporal differences, traces and advantages.
 
-A corrected weight is alpha min(clip, IS) + (1 - alpha) IS, any other is 1; c is then multiplied by lambda.
+A corrected weight is alpha min(clip, IS) + (1 - alpha) IS, an uncorrected one 1; c is then multiplied by lambda.
 """
 
 
 class VTraceOutput(NamedTuple):
-    """What every method of this module returns, each float32 [T, B, ...].
+    """Results of every method of this module, each float32 [T, B, ...].
 
     targets: v_s, the target of V(x_s).
     pg_advantages: weighted advantages, the factors of grad log pi(a_s|x_s) in the policy gradient.
@@ -61,10 +61,10 @@ def vtrace(
         c_t       = lambda (alpha_c min(clip_c, IS_t) + (1 - alpha_c) IS_t)
         advantage = pg_rho_s (r_s + gamma v_{s+1} - V(x_s))                  (IMPALA, Section 4.2)
 
-    with pg_rho as rho, but clipped at clip_pg_rho. The sum ends with the last row, or where the episode ends.
+    where pg_rho is rho with clip_pg_rho as its clip. The sum ends with the last row, or where the episode ends.
     Alphas of 1 give V-trace, of 0 importance sampling. The papers' r_s is `r_t[s]` here, their V(x_s) `v_tm1[s]`.
-    Contraction (IMPALA, Theorem 1; STAC, Theorem 2) takes rho_t >= c_t: clip_rho >= clip_c and alpha_rho <= alpha_c,
-    which STAC prints the other way round.
+    Contraction (IMPALA, Theorem 1; STAC, Theorem 2) requires rho_t >= c_t: clip_rho >= clip_c and alpha_rho <= alpha_c;
+    STAC prints the latter the other way round.
 
     Args:
         log_rho: log(pi(a_s|x_s) / mu(a_s|x_s)), float32 [T, B, ...].
@@ -73,20 +73,20 @@ def vtrace(
         v_tm1: V(x_s), float32 [T, B, ...].
         v_t: V(x_{s+1}), the value of the state after step s, float32 [T, B, ...]; equals `v_tm1[s+1]` wherever
             row s+1 continues row s, and `v_t[T-1]` is the bootstrap value.
-        lambda_: further discount of the traces (IMPALA, Remark 2), in [0, 1].
-        clip_rho, clip_c, clip_pg_rho: truncation levels above 0; infinity or None: no truncation.
-        alpha_rho, alpha_c: share of the truncated weight, in [0, 1].
-        is_boundary: bool [T, B, ...], true for rows that are no transition: the observation is the last of an
-            episode, the next row is the first of another. None: no such rows.
+        lambda_: additional discount of the traces (IMPALA, Remark 2), in [0, 1].
+        clip_rho, clip_c, clip_pg_rho: truncation levels, above 0; infinity or None: no truncation.
+        alpha_rho, alpha_c: shares of the truncated weights, in [0, 1].
+        is_boundary: bool [T, B, ...], true for rows that are no transition: their observation is the last of an
+            episode, and the next row is the first of another. None: no such rows.
 
-    The settings are scalars or, for data of [T, B, ...], have the shape [...]: one value for each of several heads.
+    The settings are scalars or, for data [T, B, ...], have the shape [...]: one value for each of several heads.
 
     Returns:
         `VTraceOutput`.
 
     Gradients: none to `log_rho`, `r_t`, `v_tm1` and `v_t`: importance weights, rewards and values are constants
         in every output. `discount_t` and the settings receive the exact gradient of every output, for metagradients;
-        where these are constants, so are the outputs.
+        if these are constants, so are the outputs.
 
     Boundary: where `discount_t[s]` is 0, row s reads neither `v_t[s]` nor any later row, and `discount_t[s]`
         receives a gradient of 0. On a boundary row the target is `v_tm1[s]`, the advantage and rho are 0, and
@@ -94,9 +94,9 @@ def vtrace(
         read may be NaN.
 
     Raises:
-        ValueError: another type, different shapes, a rank below 2, a setting of another shape or a number outside its
-            range, or a number of steps that is 0 or, when a graph is traced, unknown. Settings that are tensors are
-            not compared with their ranges.
+        ValueError: wrong types, different shapes, a rank below 2, a setting of the wrong shape or outside its range, or
+            a number of steps that is 0 or, when a graph is traced, unknown. Settings that are tensors are not compared
+            with their ranges.
         tf.errors.InvalidArgumentError: different shapes, for dimensions known only when the graph runs.
     """
     return _targets(
@@ -125,9 +125,9 @@ def one_step_importance_sampling(
         v_s       = sum_{t=s}^{s+n-1} gamma^{t-s} r_t + gamma^n V(x_{s+n})     (IMPALA, Eq. 2; lambda = 1)
         advantage = pg_rho_s (r_s + gamma v_{s+1} - V(x_s))
 
-    with pg_rho as in `vtrace`. Below 1, lambda makes v_s the lambda-return. rho_clipped is 1.
-    Arguments, gradients, boundary and errors are those of `vtrace`, so that one takes the other's place;
-    `clip_rho`, `clip_c` and `alpha_c` belong to weights that are 1 here and change nothing.
+    with pg_rho as in `vtrace`. With lambda below 1, v_s is the lambda-return. rho_clipped is 1.
+    Arguments, gradients, boundary and errors are those of `vtrace`, so that the two are interchangeable;
+    `clip_rho`, `clip_c` and `alpha_c` belong to weights that are 1 here and have no effect.
     """
     return _targets(
         "one_step_importance_sampling", log_rho, discount_t, r_t, v_tm1, v_t, is_boundary,
@@ -155,10 +155,10 @@ def no_correction(
         v_s       = sum_{t=s}^{s+n-1} gamma^{t-s} r_t + gamma^n V(x_{s+n})     (IMPALA, Eq. 2; lambda = 1)
         advantage = r_s + gamma v_{s+1} - V(x_s)
 
-    Also the targets of the epsilon-correction (item 2), which changes log pi in the policy gradient and
-    nothing here. Below 1, lambda makes v_s the lambda-return. rho_clipped is 1.
-    Arguments, gradients, boundary and errors are those of `vtrace`, so that one takes the other's place; the
-    values of `log_rho`, the clips and the alphas change nothing.
+    The epsilon-correction (item 2) has the same targets: it changes only log pi in the policy gradient. With lambda
+    below 1, v_s is the lambda-return. rho_clipped is 1.
+    Arguments, gradients, boundary and errors are those of `vtrace`, so that the two are interchangeable; the
+    values of `log_rho`, the clips and the alphas have no effect.
     """
     return _targets(
         "no_correction", log_rho, discount_t, r_t, v_tm1, v_t, is_boundary,
@@ -178,9 +178,9 @@ def _targets(
     clips: tuple[Scalar | None, Scalar | None, Scalar | None],
     alphas: tuple[Scalar, Scalar],
 ) -> VTraceOutput:
-    """The body of every method: `vtrace`, with the weights that `CORRECTED` gives `operator`.
+    """Computes every method: `vtrace` with those weights corrected that `CORRECTED` lists for `operator`.
 
-    `clips` are in that table's order, `alphas` those of rho, which is that of pg_rho, and of c.
+    `clips` are in the order of that table; `alphas` are alpha_rho, which pg_rho shares, and alpha_c.
     """
     named_clips = dict(zip(("clip_rho", "clip_c", "clip_pg_rho"), clips))
     ranges.assert_in(operator, "[0, 1]", lambda_=lambda_, alpha_rho=alphas[0], alpha_c=alphas[1])
@@ -200,7 +200,7 @@ def _targets(
     shapes.assert_same_shape(operator, **data, is_boundary=boundary)
     shapes.assert_steps(operator, r_t=r_t)
 
-    # What must not be read is replaced before any arithmetic: neither values nor gradients can see it.
+    # Entries that must not be read are replaced before any arithmetic: they affect neither values nor gradients.
     discount_t = tf.where(boundary, 0.0, discount_t)
     goes_on = tf.not_equal(discount_t, 0.0)
     next_v = tf.where(goes_on, tf.stop_gradient(v_t), 0.0)

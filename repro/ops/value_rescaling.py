@@ -1,7 +1,7 @@
 """The invertible rescaling of action values of R2D2 (Kapturowski et al., 2019; C-trace, Table 1).
 
-Targets of rescaled values are rescale(G), where G is made of inverse_rescale(Q): the inverse is applied to every action
-value before any expectation, the rescaling once, to the finished target.
+The target of a rescaled value is rescale(G), where G is computed from inverse_rescale(Q): the inverse is applied to
+every action value before any expectation, the rescaling once, to the finished target.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def rescale(x: tf.Tensor, *, epsilon: float) -> tf.Tensor:
         h(x), float32 in the shape of `x`. Gradients: exact, also at 0, where h' is 1/2 + epsilon.
 
     Raises:
-        ValueError: an `epsilon` outside [0, inf).
+        ValueError: `epsilon` is outside [0, inf).
     """
     ranges.assert_in("rescale", "[0, inf)", epsilon=epsilon)
     x = tf.convert_to_tensor(x, tf.float32)
@@ -33,12 +33,12 @@ def rescale(x: tf.Tensor, *, epsilon: float) -> tf.Tensor:
 
 
 def inverse_rescale(y: tf.Tensor, *, epsilon: float) -> tf.Tensor:
-    """The x for which `rescale(x)` is y.
+    """Returns the x for which `rescale(x)` is y.
 
         h^-1(y) = sign(y) (((sqrt(1 + 4 epsilon (|y| + 1 + epsilon)) - 1) / (2 epsilon))^2 - 1)
 
-    That form subtracts nearly equal numbers twice and divides by epsilon. Here s = sqrt(|x| + 1) - 1, the positive root
-    of epsilon s^2 + (1 + 2 epsilon) s = |y|, is found without subtraction, and |x| = s (s + 2).
+    This form subtracts nearly equal numbers twice and divides by epsilon. Instead s = sqrt(|x| + 1) - 1, the positive
+    root of epsilon s^2 + (1 + 2 epsilon) s = |y|, is computed without subtraction, and |x| = s (s + 2).
 
     Args:
         y: float32 of any shape.
@@ -58,12 +58,12 @@ def inverse_rescale(y: tf.Tensor, *, epsilon: float) -> tf.Tensor:
 
 
 def rescale_numpy(x: np.ndarray, *, epsilon: float) -> np.ndarray:
-    """`rescale` of float64 in NumPy, for acting; as it is printed, since 1e-16 of its digits near 0 are not missed."""
+    """`rescale` in NumPy and float64, for acting; the printed formula, whose rounding of 1e-16 near 0 is harmless."""
     return np.sign(x) * (np.sqrt(np.abs(x) + 1.0) - 1.0) + epsilon * x
 
 
 def inverse_rescale_numpy(y: np.ndarray, *, epsilon: float) -> np.ndarray:
-    """`inverse_rescale` of float64 in NumPy, for acting."""
+    """`inverse_rescale` in NumPy and float64, for acting."""
     size, b = np.abs(y), 1.0 + 2.0 * epsilon
     s = 2.0 * size / (b + np.sqrt(b**2 + 4.0 * epsilon * size))
     return np.sign(y) * (s * (s + 2.0))

@@ -1,1 +1,1 @@
-"""Optimisers, learning-rate schedules, and what happens to a gradient before it is applied."""
+"""Optimisers, learning-rate schedules, and the reduction and clipping of gradients."""

@@ -1,4 +1,4 @@
-"""Adam in one kernel a variable."""
+"""Adam with one kernel per variable."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import tensorflow as tf
 
 
 class FusedAdam(tf.keras.optimizers.Adam):
-    """Keras's Adam with the update of a variable as one fused kernel, `ResourceApplyAdam`.
+    """Keras's Adam, with each variable updated by one fused kernel, `ResourceApplyAdam`.
 
         m <- beta_1 m + (1 - beta_1) g,    v <- beta_2 v + (1 - beta_2) g^2
         w <- w - rate sqrt(1 - beta_2^t) / (1 - beta_1^t) m / (sqrt(v) + epsilon_t),    t = 1, 2, ..
 
     epsilon_t is epsilon in Keras, and epsilon sqrt(1 - beta_2^t) in Algorithm 1 of Kingma & Ba (2015), as in Optax and
-    PyTorch: rate m_hat / (sqrt(v_hat) + epsilon). With beta_2 = 0.999 Keras's first epsilon is 32 times as large.
+    PyTorch: rate m_hat / (sqrt(v_hat) + epsilon). With beta_2 = 0.999 Keras's epsilon_1 is 32 times as large.
 
-    Keras passes over the weights some ten times, which for a network of two million takes a CPU as long as a fifth of
-    DQN's gradient. Without `amsgrad`.
+    Keras itself passes over the weights some ten times, which for a network with two million of them takes a CPU a
+    fifth of the time of DQN's gradient. `amsgrad` is not supported.
 
     Args:
         learning_rate, beta_1, beta_2, epsilon: as for Keras's Adam.
-        scales: factors of the rate, one for each variable in the order of `build`; None: 1 for all.
-        epsilon_is_corrected: whether epsilon_t is that of Algorithm 1.
+        scales: factors of the learning rate, one per variable in the order of `build`; None: 1 for all.
+        epsilon_is_corrected: whether epsilon_t follows Algorithm 1 instead of Keras.
 
     Raises:
         TypeError: from `apply_gradients`, for a sparse gradient (`tf.IndexedSlices`).

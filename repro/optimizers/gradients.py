@@ -1,4 +1,4 @@
-"""The way from losses to the optimiser: the mean over replicas, the sum of their gradients, the clip."""
+"""Means of losses over replicas, the sum of their gradients, and clipping."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from typing import TypeVar
 import tensorflow as tf
 
 _NO_CLIP = 2.0**100
-"""Bound on the gradient's norm that nothing of use reaches; a power of two, so that it scales by exactly 1."""
+"""Bound on the gradient's norm that no useful gradient reaches; a power of two, so that it scales by exactly 1."""
 
 
 def mean_over_replicas(losses: tf.Tensor, weights: tf.Tensor | None = None) -> tf.Tensor:
-    """Returns this replica's part of the mean of the losses of all replicas, whose batches are of equal size.
+    """Returns this replica's part of the mean loss over all replicas, whose batches have equal sizes.
 
         1 / (B replicas) sum_b w_b loss_b
 
     Args:
-        losses: of each sequence of this replica, float32 [B].
+        losses: loss of each sequence of this replica, float32 [B].
         weights: w, float32 [B]; None: all are 1.
 
     Returns:
-        float32 []; the sum over the replicas is the mean.
+        float32 []; its sum over the replicas is the mean.
     """
     total = tf.cast(tf.shape(losses)[0] * tf.distribute.get_strategy().num_replicas_in_sync, tf.float32)
     return tf.reduce_sum(losses if weights is None else weights * losses) / total
 
 
 def masked_means_over_replicas(named: Mapping[str, tf.Tensor], mask: tf.Tensor) -> dict[str, tf.Tensor]:
-    """Returns this replica's numbers, whose mean over the replicas is that of all their entries where mask is true.
+    """Returns numbers whose mean over the replicas is the mean of all replicas' entries where the mask is true.
 
         replicas sum_i mask_i x_i / sum_replica sum_i mask_i,    0 where no mask_i is true
 
     Args:
-        named: float32 of the shape of `mask`, by name. What is masked is not read and may be NaN.
+        named: float32 tensors in the shape of `mask`, by name. Entries where it is false are not read and may be NaN.
         mask: bool, of any shape.
 
     Returns:
@@ -50,12 +50,12 @@ Result = TypeVar("Result")
 
 
 def at_values(variables: Sequence[tf.Variable], values: Sequence[tf.Tensor], compute: Callable[[], Result]) -> Result:
-    """Returns what `compute` returns while some variables have other values, such as the gradient of A3C's worker.
+    """Returns the result of `compute` with other values in some variables, as for the gradient of an A3C worker.
 
     Args:
-        variables: that are set back afterwards.
-        values: one for each.
-        compute: called once.
+        variables: variables to set before the call and to restore after it.
+        values: their values during the call, one per variable.
+        compute: function of no arguments, called once.
 
     Raises:
         ValueError: there are not as many values as variables.
@@ -77,28 +77,28 @@ def reduce_and_clip(gradients: Sequence[tf.Tensor], clip_global_norm: float = 0.
 
         G = sum_replica g,    g' = G min(1, clip_global_norm / ||G||),    ||G||^2 = sum_i ||G_i||^2
 
-    Losses are sums over the global batch, so the sum over replicas is the gradient of the whole batch; to
-    clip each replica's part first would bound another quantity. Apply the result with
+    Losses are sums over the global batch, so the sum over replicas is the gradient of the whole batch; clipping each
+    replica's part first would bound another quantity. Apply the result with
     `optimizer.apply_gradients(..., skip_gradients_aggregation=True)`: Keras would otherwise sum it again.
 
     Args:
-        gradients: one float tensor for each variable, this replica's part of the sum.
+        gradients: this replica's part of the sum, one float tensor per variable.
         clip_global_norm: bound on ||G||, finite; 0 for none.
 
     Returns:
-        the clipped gradients, equal on all replicas, and ||G|| before the clip, float32 [].
+        The clipped gradients, equal on all replicas, and ||G|| before clipping, float32 [].
 
     Without replicas (no strategy, or one device) the sum is the gradient itself. A norm that is NaN or
     infinite makes every returned gradient NaN.
 
     Raises:
-        ValueError: when a gradient is None, that is, a variable does not reach the loss; when the bound is
-            negative, infinite or NaN.
-        RuntimeError: when called in a cross-replica context.
+        ValueError: a gradient is None, that is, the loss does not depend on a variable; or the bound is negative,
+            infinite or NaN.
+        RuntimeError: called in a cross-replica context.
     """
     if not 0.0 <= clip_global_norm < float("inf"):
         raise ValueError(
-            f"reduce_and_clip: clip_global_norm must be positive and finite, or 0 for none, not {clip_global_norm}."
+            f"reduce_and_clip: clip_global_norm must be positive and finite, or 0 for none, got {clip_global_norm}."
         )
     missing = [index for index, gradient in enumerate(gradients) if gradient is None]
     if missing:

@@ -19,12 +19,12 @@ class RMSPropTF1(tf.keras.optimizers.Optimizer):
     hundred updates wherever gradients are small, and the hyper-parameters of papers written with TensorFlow 1
     hold for this one alone. Epsilon stands inside the square root, so 0.01 bounds a step by 10 rate g.
 
-    The update is one fused kernel a variable (`ResourceApplyRMSProp`), on CPU, on GPU and under XLA.
+    Each variable is updated by one fused kernel (`ResourceApplyRMSProp`), on CPU, on GPU and under XLA.
 
     Args:
-        learning_rate: a float, or a schedule that is called with `iterations`, the updates applied so far.
-        decay: weight of the past in the mean of squares, in [0, 1].
-        momentum: weight of the past in the step, in [0, 1).
+        learning_rate: a float, or a schedule called with `iterations`, the number of updates applied so far.
+        decay: weight of the previous mean of squares, in [0, 1].
+        momentum: weight of the previous step, in [0, 1).
         epsilon: added to the mean of squares, in units of a squared gradient, > 0.
 
     Under `tf.distribute` the gradients handed to `apply_gradients(..., skip_gradients_aggregation=True)` must
@@ -50,7 +50,7 @@ class RMSPropTF1(tf.keras.optimizers.Optimizer):
         self.epsilon = epsilon
 
     def build(self, var_list: Sequence[tf.Variable]) -> None:
-        """Creates both slots of every variable; a second call changes nothing."""
+        """Creates both slots of every variable; a second call has no effect."""
         super().build(var_list)
         if getattr(self, "_built", False):
             return
@@ -78,11 +78,14 @@ class RMSPropTF1(tf.keras.optimizers.Optimizer):
         )
 
     def steps(self, gradients: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        """Returns what `apply_gradients` would now subtract from each variable, and changes nothing.
+        """Returns the steps that `apply_gradients` would subtract from the variables now; changes nothing.
 
         Args:
-            gradients: of the variables, in the order of `build`; receive the exact gradient of the steps. Slots and
-                learning rate are constants.
+            gradients: gradients of all variables, in the order of `build`; they receive the exact gradient of the
+                steps. Slots and learning rate are constants.
+
+        Raises:
+            ValueError: there are not as many gradients as variables.
         """
         rate = self._learning_rate
         if isinstance(rate, tf.keras.optimizers.schedules.LearningRateSchedule):

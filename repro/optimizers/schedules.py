@@ -1,4 +1,4 @@
-"""Learning-rate schedules counted in environment frames."""
+"""Learning-rate schedules over environment frames."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ class LinearOnFrames(tf.keras.optimizers.schedules.LearningRateSchedule):
 
         value(k) = (1 - x) initial + x final,    x = min(1, k frames_per_update / total_frames)
 
-    k is the number of updates already applied (`optimizer.iterations`), so the first update uses `initial`
-    and the value is restored with the optimiser from a checkpoint.
+    k is the number of updates applied so far (`optimizer.iterations`), so the first update uses `initial`, and a
+    checkpoint restores the value with the optimiser.
 
     Args:
         initial: learning rate of the first update.
         final: learning rate from `total_frames` on.
         total_frames: budget of the run in environment frames (agent steps times frame skip), > 0.
-        frames_per_update: environment frames consumed by one update,
-            batch size times unroll length times frame skip, > 0.
+        frames_per_update: environment frames that one update consumes, batch size times unroll length times frame
+            skip, > 0.
 
     Raises:
-        ValueError: when a count of frames is not positive.
+        ValueError: a number of frames is not positive.
     """
 
     def __init__(self, initial: float, final: float, total_frames: int, frames_per_update: int) -> None:
@@ -38,7 +38,7 @@ class LinearOnFrames(tf.keras.optimizers.schedules.LearningRateSchedule):
         self.frames_per_update = int(frames_per_update)
 
     def __call__(self, step: tf.Tensor | tf.Variable | int) -> tf.Tensor:
-        """Learning rate, float32 [], of the update that follows `step` earlier ones (integer [])."""
+        """Learning rate, float32 [], of the update after `step` earlier ones (integer [])."""
         total_updates = self.total_frames / self.frames_per_update
         fraction = tf.minimum(tf.cast(step, tf.float32) / total_updates, 1.0)
         return (1.0 - fraction) * self.initial + fraction * self.final

@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 
 def find_experiment(config: ml_collections.ConfigDict) -> Experiment:
-    """Returns the experiment that a configuration describes, for its agent.
+    """Returns the experiment that a configuration describes.
 
-    `config.algorithm` is `<paper>.<name>` of the module `repro/papers/<paper>/experiments/<name>.py` whose
+    `config.algorithm` is `<paper>.<name>`, for the module `repro/papers/<paper>/experiments/<name>.py` whose
     `make_experiment` builds it. A baseline of one paper that is another paper's algorithm names that paper's module.
 
     Raises:
-        ValueError: there is no such module or agent, a number is impossible, or the configuration is of an older
+        ValueError: there is no such module or agent, a number is out of range, or the configuration is from an older
             version.
     """
     config = resolve(config)
     check_numbers(config)
     if "algorithm" not in config:
-        raise ValueError("the configuration has no field 'algorithm': it is of an older version; begin a new run.")
+        raise ValueError("the configuration has no field 'algorithm': an older version wrote it; start a new run.")
     paper, _, name = config.algorithm.partition(".")
     known = _modules(paper, "experiments")
     if name not in known:
@@ -41,14 +41,14 @@ def find_experiment(config: ml_collections.ConfigDict) -> Experiment:
 
 
 class UnknownStudyError(ValueError):
-    """A configuration names a study, or the paper of one, that does not exist."""
+    """Error for a configuration that names a study or paper that does not exist."""
 
 
 def find_study(config: ml_collections.ConfigDict) -> RunStudy:
-    """Returns the study, which trains nothing, that `config.study` names in the paper's package.
+    """Returns the study, which involves no training, that `config.study` names in the package of `config.paper`.
 
     Raises:
-        UnknownStudyError: there is no such module, or none with a function `run`.
+        UnknownStudyError: there is no such paper or module, or the module has no function `run`.
     """
     paper = config.paper
     known = _modules(paper, "")
@@ -67,11 +67,11 @@ def papers() -> list[str]:
 
 
 def _find_run(paper: str, name: str) -> RunStudy | None:
-    """The study of a module of a paper; None for one that is none."""
+    """Returns the `run` of a paper's module; None if the module is no study."""
     return getattr(importlib.import_module(f"{__name__}.{paper}.{name}"), "run", None)
 
 
 def _modules(paper: str, package: str) -> list[str]:
-    """Names of the modules in a package of a paper; empty for one that does not exist."""
+    """Returns the names of the modules in a paper's package; empty if that does not exist."""
     folders = [f"{path}/{paper}/{package}" for path in __path__]
     return sorted(module.name for module in pkgutil.iter_modules(folders))

@@ -1,4 +1,4 @@
-"""Stacks of the last four grey frames, stored without storing a frame once for every stack that it is in."""
+"""Stacks of the last four grey frames, stored so that a frame shared by several stacks takes memory once."""
 
 from __future__ import annotations
 
@@ -12,44 +12,46 @@ from repro.aligned import aligned_empty
 from repro.environments.specs import STACK
 
 OLDER = STACK - 1
-"""Frames of a stack besides its newest."""
+"""Number of frames of a stack besides its newest."""
 
 
 class Frames(NamedTuple):
-    """In a trajectory, in place of the stacks of its rows: each frame once, in the order of play.
+    """The frames of a trajectory, each stored once in the order of play; they replace the stacks of its rows.
 
-    The stack of row t is `pixels[:, t : t + STACK]`. Frames before the start of a game are black in it, whatever stands
-    there: the last ones of the game before.
+    The stack of row t is `pixels[:, t : t + STACK]`. In a stack, frames from before the start of its game are black,
+    although `pixels` may hold the last frames of the previous game in their places.
 
-    pixels: uint8 [B, OLDER + rows, height, width]; the first `OLDER` are those of the first row's stack.
+    Attributes:
+        pixels: frames, uint8 [B, OLDER + rows, height, width]; the first `OLDER` belong to the first row's stack.
     """
 
     pixels: Any
 
 
 def game_starts(step_type: Any) -> Any:
-    """Which rows but the first start a game, bool [B, rows - 1], from step types [B, rows]; arrays or tensors.
+    """Returns which rows after the first start a game, bool [B, rows - 1], given step types [B, rows].
 
-    A game starts behind a row LAST. FIRST alone may be a lost life, and a row LAST behind another fills up a sequence.
+    A game starts with a row FIRST that follows a row LAST. FIRST after any other row is a lost life, and LAST after
+    LAST is padding of a sequence. Works on arrays and on tensors.
     """
     return (step_type[:, 1:] == StepType.FIRST) & (step_type[:, :-1] == StepType.LAST)
 
 
 @tf.function(jit_compile=True, autograph=False)
 def to_stacks(frames: Frames, step_type: tf.Tensor) -> tf.Tensor:
-    """Stacks of `Frames`, uint8 [B, rows, height, width, STACK], to the bit those that were played.
+    """Rebuilds the stacks, uint8 [B, rows, height, width, STACK], bit-identical to the stacks that were played.
 
-    Compiled by XLA on any device: one pass over the frames, where the plain graph takes a pass for each of several
-    operations. The four pixels of a place are put together as one word of 32 bits, its lowest byte the oldest, since
-    bytes that lie apart would be written one by one.
+    XLA compiles it on any device into one pass over the frames, where the plain graph takes a pass for each operation.
+    The four pixels of a position are packed into one 32-bit word, the oldest in the lowest byte, because bytes that
+    are not adjacent would be written one by one.
 
     Args:
-        frames: as above.
-        step_type: of the rows, int32 [B, rows].
+        frames: frames of the trajectory.
+        step_type: step types of the rows, int32 [B, rows].
     """
     pixels, rows = tf.cast(frames.pixels, tf.uint32), step_type.shape[1]
     starts = tf.pad(game_starts(step_type), [[0, 0], [1, 0]])  # [B, rows]
-    black = tf.zeros_like(starts)  # whether a frame of this age was before its row's game
+    black = tf.zeros_like(starts)  # whether the frame of this age precedes the row's game
     words = tf.bitwise.left_shift(pixels[:, OLDER:], tf.constant(8 * OLDER, tf.uint32))
     for age in range(1, STACK):
         black |= tf.pad(starts, [[0, 0], [age - 1, 0]])[:, :rows]  # a game that started age - 1 rows before
@@ -60,7 +62,7 @@ def to_stacks(frames: Frames, step_type: tf.Tensor) -> tf.Tensor:
 
 
 def with_stacks(trajectory: Trajectory) -> Trajectory:
-    """A trajectory of tensors [B, rows, ...] with stacks in place of all `Frames` of its observation."""
+    """Returns a trajectory of tensors [B, rows, ...] with stacks in place of all `Frames` in its observation."""
 
     def stacked(observation: Any) -> Any:
         if isinstance(observation, Frames):
@@ -73,15 +75,15 @@ def with_stacks(trajectory: Trajectory) -> Trajectory:
 
 
 class FrameRing:
-    """A ring of frames. Frames of unrolls go in; numbers come out, by which they are found again.
+    """A ring buffer of frames; `append` stores the frames of an unroll and returns the numbers that `take` reads.
 
-    An unroll's first row adds a whole stack, a later row one frame; a row that starts a game adds a whole stack again,
-    unless all frames before it are black in any case. Frames are numbered from the first one that ever came; the ring
-    keeps the last ones.
+    An unroll's first row adds a whole stack and a later row one frame. A row that starts a game adds a whole stack
+    again, unless the frames before it are already black. Frames are numbered from 0 in the order of their arrival; the
+    ring keeps the newest.
 
     Args:
-        capacity: frames.
-        height, width: of a frame, pixels.
+        capacity: number of frames.
+        height, width: size of a frame in pixels.
     """
 
     def __init__(self, capacity: int, height: int, width: int) -> None:
@@ -91,7 +93,7 @@ class FrameRing:
 
     @property
     def first(self) -> int:
-        """Number of the oldest frame still kept."""
+        """Number of the oldest frame in the ring."""
         return max(0, self._end - len(self._frames))
 
     @property
@@ -107,11 +109,11 @@ class FrameRing:
         """Stores the frames of an unroll.
 
         Args:
-            pixels: of one unroll's `Frames`, uint8 [OLDER + rows, height, width].
-            starts: `game_starts` of it, bool [rows - 1].
+            pixels: pixels of one unroll's `Frames`, uint8 [OLDER + rows, height, width].
+            starts: the unroll's `game_starts`, bool [rows - 1].
 
         Returns:
-            numbers of the frames of each row's stack, int64 [rows, STACK].
+            Numbers of the frames of each row's stack, int64 [rows, STACK].
         """
         pixels = pixels.reshape(len(pixels), -1)
         numbers = np.empty((len(starts) + 1, STACK), np.int64)
@@ -124,7 +126,7 @@ class FrameRing:
         return numbers
 
     def take(self, numbers: np.ndarray) -> Frames:
-        """`Frames` of unrolls from the numbers of their rows, int64 [B, rows, STACK], all of which are still kept."""
+        """Returns the `Frames` of unrolls by the numbers of their stacks, int64 [B, rows, STACK], all still stored."""
         wanted = np.concatenate([numbers[:, 0, :OLDER], numbers[:, :, -1]], axis=1)  # [B, OLDER + rows]
         out = aligned_empty((*wanted.shape, self._frames.shape[1]), np.uint8)
         np.take(self._frames, wanted, axis=0, out=out, mode="wrap")
@@ -138,7 +140,7 @@ class FrameRing:
         self._end = state["end"]
 
     def _put(self, frame: np.ndarray | int) -> int:
-        """Writes one frame, [height * width], or one colour everywhere; returns its number."""
+        """Writes a frame, [height * width], or one value for all its pixels, and returns its number."""
         self._frames[self._end % len(self._frames)] = frame
         self._end += 1
         return self._end - 1

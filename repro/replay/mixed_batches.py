@@ -14,14 +14,15 @@ from repro.machine_memory import check_fits
 from repro.replay.unrolls import UnrollReplay, min_capacity
 
 NO_VERSION = -1
-"""Version of a place where no unroll lies yet."""
+"""Version of a slot that holds no unroll yet."""
 
 
 class MixedBatch(NamedTuple):
     """A batch for the learner.
 
-    trajectory: new unrolls, then replayed ones, in arrays [B, T+1, ...] of their own.
-    replayed_versions: behaviour versions of the replayed ones, int64 [R].
+    Attributes:
+        trajectory: new unrolls followed by replayed unrolls, copied into arrays [B, T+1, ...].
+        replayed_versions: behaviour-policy versions of the replayed unrolls, int64 [R].
     """
 
     trajectory: Trajectory
@@ -29,19 +30,20 @@ class MixedBatch(NamedTuple):
 
 
 class MixedBatches:
-    """Stores new unrolls first in, first out, and adds replayed ones to them, sampled uniformly with replacement.
+    """Stores new unrolls, first in, first out, and appends replayed ones, sampled uniformly with replacement.
 
-    The new unrolls are stored first, so that a replayed one may be among them, as the first batch's all are. An unroll
-    keeps the core's state that it began with, and the policy that acted.
+    New unrolls are stored before replayed ones are sampled, so that a sample may repeat a new unroll; in the first
+    batch every sample does. An unroll is stored with the core's state at its start and the outputs of the behaviour
+    policy.
 
     Args:
-        spec: of one step of one environment, as `collect_data_spec` of an agent.
+        spec: spec of one step of one environment, such as an agent's `collect_data_spec`.
         unroll_length: T.
-        capacity: unrolls stored, in memory that is taken up as they come.
-        num_replayed: R, replayed unrolls in a batch.
+        capacity: number of unrolls stored; memory is taken up as they arrive.
+        num_replayed: R, the number of replayed unrolls in a batch.
 
     Raises:
-        ValueError: too little capacity or nothing to replay; or the full replay is larger than the memory that is
+        ValueError: the capacity is too small, `num_replayed` is below 1, or the full replay needs more memory than is
             available.
     """
 
@@ -52,7 +54,7 @@ class MixedBatches:
         self._replay = UnrollReplay(spec, unroll_length, capacity)
         if capacity < (needed := min_capacity(spec)):
             raise ValueError(f"replay.capacity={capacity}: a replay of frames must hold {needed} unrolls at least.")
-        self._versions = np.full(capacity, NO_VERSION, np.int64)  # that of unroll i lies at i % capacity
+        self._versions = np.full(capacity, NO_VERSION, np.int64)  # the version of unroll i is at i % capacity
         self._num_replayed = num_replayed
 
     def mix(self, new: Sequence[Trajectory], versions: Sequence[int], rng: np.random.Generator) -> MixedBatch:
@@ -60,8 +62,11 @@ class MixedBatches:
 
         Args:
             new: groups of unrolls, arrays [G, T+1, ...].
-            versions: behaviour version of each group.
-            rng: samples the replayed ones.
+            versions: behaviour-policy version of each group.
+            rng: random number generator that samples the replayed unrolls.
+
+        Raises:
+            ValueError: the numbers of groups and of versions differ.
         """
         for unrolls, version in zip(new, versions, strict=True):
             begin = self._replay.end
@@ -73,10 +78,10 @@ class MixedBatches:
         return MixedBatch(trajectory, self._versions[numbers % len(self._versions)])
 
     def check_valid(self) -> None:
-        """Checks the books against each other.
+        """Checks the invariants of the replay and of the stored versions.
 
         Raises:
-            RuntimeError: they are not as they must be; the message says where.
+            RuntimeError: an invariant is broken; the message says which.
         """
         self._replay.check_valid()
         filled = min(self._replay.end, len(self._versions))
@@ -84,11 +89,11 @@ class MixedBatches:
             raise RuntimeError(f"Not all of the {filled} stored unrolls, and they alone, have a behaviour version.")
 
     def get_state(self) -> dict[str, Any]:
-        """Everything that `mix` depends on; the arrays are the replay's own, not copies."""
+        """Returns everything that `mix` depends on; the arrays are views of the replay's memory, not copies."""
         filled = min(self._replay.end, len(self._versions))
         return {"replay": self._replay.get_state(), "versions": self._versions[:filled]}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continues exactly where `get_state` was taken."""
+        """Restores a state from `get_state`; later calls of `mix` return what they would have returned then."""
         self._replay.set_state(state["replay"])
         self._versions[: len(state["versions"])] = state["versions"]

@@ -9,12 +9,12 @@ import numpy as np
 class RankHeap:
     """Rows ordered by priority, sampled with P(rank i) = i**-alpha / sum_j j**-alpha.
 
-    The order is that of a binary heap in an array, whose positions stand for ranks (1 is the highest priority): exact
-    after a sort, approximate in between, as in that paper's Appendix B.2.1. It is sorted when as many priorities were
-    written as the heap can hold. Each operation costs the logarithm of the size.
+    The ranks are positions in the array of a binary heap (rank 1 has the highest priority): exact after a sort and
+    approximate in between, as in Appendix B.2.1 of that paper. The heap is sorted after as many priorities have been
+    written as it can hold. Each other operation takes time logarithmic in the size.
 
     Args:
-        capacity: rows are numbers from 0 to capacity - 1.
+        capacity: number of rows; rows are numbered from 0 to capacity - 1.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -27,20 +27,20 @@ class RankHeap:
         self._cumulative = np.zeros(0)
 
     def insert(self, rows: np.ndarray) -> None:
-        """Adds new rows [T] with the highest priority present (1 if none is)."""
+        """Adds new rows [T] with the highest priority in the heap, or 1 if the heap is empty."""
         priority = self._priority[self._heap[0]] if self.size else np.float32(1.0)
         for row in rows:
             _insert(int(row), priority, self._priority, self._heap, self._rank, self.size)
             self.size += 1
 
     def remove(self, rows: np.ndarray) -> None:
-        """Takes rows [T] out."""
+        """Removes rows [T]."""
         for row in rows:
             self.size -= 1
             _remove(int(row), self._priority, self._heap, self._rank, self.size)
 
     def write(self, rows: np.ndarray, priorities: np.ndarray) -> None:
-        """Gives rows [B] new priorities (float32, not negative), in the order of the batch."""
+        """Sets the priorities [B] of rows [B], in the order of the batch; priorities are float32, 0 or more."""
         _write(rows, priorities, self._priority, self._heap, self._rank, self.size)
         self._written += rows.size
         if self._written >= self._heap.size:
@@ -57,14 +57,14 @@ class RankHeap:
         """Samples rows, one from each of `batch` ranges of ranks of equal probability.
 
         Args:
-            rng: source of randomness.
-            batch: rows to sample.
-            alpha: 0 samples uniformly, 1 in proportion to 1 / rank.
-            beta: 0 leaves all weights at 1, 1 corrects the sampling in full.
+            rng: random number generator.
+            batch: number of rows to sample, B.
+            alpha: exponent of the ranks: 0 samples uniformly, 1 in proportion to 1 / rank.
+            beta: exponent of the importance weights: 0 leaves all weights at 1, 1 corrects the sampling in full.
 
         Returns:
-            Rows [B] and float32 importance weights [B], (n P)**-beta over the largest of any stored row, which is
-            (rank / n)**(alpha beta).
+            Rows, int64 [B], and importance weights, float32 [B]: (n P)**-beta divided by the largest such weight of all
+            stored rows, which is (rank / n)**(alpha beta).
         """
         if alpha != self._alpha:
             self._alpha = alpha
@@ -76,12 +76,12 @@ class RankHeap:
         return self._heap[ranks].astype(np.int64), weights.astype(np.float32)
 
     def ordered(self) -> tuple[np.ndarray, np.ndarray, int]:
-        """Rows by rank, their priorities, and how many were written since the last sort."""
+        """Returns rows in order of rank, their priorities, and how many priorities were written since the last sort."""
         rows = self._heap[: self.size].copy()
         return rows, self._priority[rows], self._written
 
     def restore(self, rows: np.ndarray, priorities: np.ndarray, written: int) -> None:
-        """Takes over what `ordered` returned."""
+        """Restores the heap from what `ordered` returned."""
         self._rank[self._heap[: self.size]] = -1
         self.size = rows.size
         self._heap[: self.size] = rows
@@ -90,7 +90,7 @@ class RankHeap:
         self._written = written
 
     def find_error(self, rows: np.ndarray) -> str | None:
-        """What is wrong with the heap if it should hold exactly `rows`, or None."""
+        """Returns what is wrong with the heap, which should hold exactly `rows`, or None if it is valid."""
         held = self._heap[: self.size]
         if not np.array_equal(np.sort(held), np.sort(rows)):
             return "prioritised rows are not the stored steps"
@@ -106,7 +106,7 @@ class RankHeap:
 
 @numba.njit(cache=True)
 def _settle(rank: int, priority: np.ndarray, heap: np.ndarray, ranks: np.ndarray, size: int) -> None:
-    """Moves the row at `rank` up or down to where the order of the heap wants it."""
+    """Moves the row at `rank` up or down until the heap is ordered."""
     row = heap[rank]
     while rank > 0 and priority[heap[(rank - 1) // 2]] < priority[row]:
         heap[rank] = heap[(rank - 1) // 2]
@@ -134,7 +134,7 @@ def _insert(row: int, value: float, priority: np.ndarray, heap: np.ndarray, rank
 
 @numba.njit(cache=True)
 def _remove(row: int, priority: np.ndarray, heap: np.ndarray, ranks: np.ndarray, size: int) -> None:
-    """`size` is the size afterwards."""
+    """Removes a row; `size` is the size of the heap afterwards."""
     rank = ranks[row]
     ranks[row] = -1
     if rank < size:

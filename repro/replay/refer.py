@@ -1,21 +1,21 @@
 """The episode memory of ReF-ER (Novati and Koumoutsakos 2019, Sections 2 and 3, Appendices B and C).
 
-Layout: one ring of exactly `capacity` rows. An episode of T steps takes T rows one after the other and may run over
-the last row into the first, so nothing is copied to make room and all stored steps are always one range of serial
-numbers, from which a uniform sample needs one random integer. The state after an episode's last action is kept with the
-episode, not in the ring.
+Layout: a ring of exactly `capacity` rows. An episode of T steps takes T consecutive rows and may wrap from the last row
+to the first, so nothing is copied to make room and the stored steps are always one range of serial numbers, from which
+a uniform sample takes one random integer. The state after an episode's last action is stored with the episode, not in
+the ring.
 
-Units: rewards are stored as received. Values are the network's and so in units of the scaled reward
+Units: rewards are stored as received. Values are outputs of the network and so in units of the scaled reward
 r / (sigma_r + 1e-7); V_tbc and Q_ret are in the same units. A new reward scale leaves stored values and ratios as they
-are, for the network that gave them did not use it, and recomputes every V_tbc from the newly scaled rewards.
+are, because the network that computed them did not use it, and recomputes every V_tbc from the newly scaled rewards.
 
-The advantages A(s, a) of Appendix E are stored beside the values, 0 where none is fitted: then Q := V, and Eq. 7 is
-Eq. 8. So at any time every stored V_tbc is exactly, in float32, what Eq. 7 gives backward from the end of its episode
-with the stored ratios, values and advantages and the current reward scale.
+The advantages A(s, a) of Appendix E are stored beside the values. They are 0 where no advantage is fitted: then Q := V,
+and Eq. 7 is Eq. 8. At any time, every stored V_tbc equals exactly, in float32, the result of Eq. 7 applied backward
+from the end of its episode with the stored ratios, values and advantages and the current reward scale.
 
-The count of far steps is exact for the current c_max. A decrease of c_max looks only at the edge, the near steps whose
-ratio lies within 1/2048 of (c_max - 1) from being far; all steps are counted again when c_max leaves that margin or
-rises. With Eq. 13 this happens at most once in about 1000 time steps.
+The count of far-policy steps is exact for the current c_max. A small decrease of c_max visits only the edge: the
+near-policy steps that are far-policy for a c_max whose distance from 1 is smaller by the fraction 1/2048. All steps are
+counted again when c_max falls below it or rises. With Eq. 13 this happens at most once in about 1000 time steps.
 """
 
 from __future__ import annotations
@@ -32,58 +32,58 @@ from repro.replay.prioritised import RankHeap
 EPSILON = 1e-7
 """Added to the root mean square of rewards (Appendix B)."""
 MARGIN = 1.0 / 2048.0
-"""Width of the edge as a part of c_max - 1."""
+"""Width of the edge as a fraction of c_max - 1."""
 
 _PER_STEP = ("state", "action", "mean", "std", "reward", "rho", "value", "advantage")
 _PER_EPISODE = ("length", "last_value", "terminated", "last_state")
 
 
 class Minibatch(NamedTuple):
-    """Sampled steps: contiguous float32 arrays; B steps, S state entries, A action entries."""
+    """Sampled steps in contiguous float32 arrays: B steps, S state entries, A action entries."""
 
     state: np.ndarray
     """[B, S] s_t, not standardised."""
     action: np.ndarray
     """[B, A] a_t."""
     mean: np.ndarray
-    """[B, A] of the behaviour at s_t."""
+    """[B, A] mean of the behaviour at s_t."""
     std: np.ndarray
-    """[B, A] standard deviation of the behaviour at s_t."""
+    """[B, A] std of the behaviour at s_t."""
     reward: np.ndarray
-    """[B] r_{t+1} over the reward scale."""
+    """[B] r_{t+1} divided by the reward scale."""
     discount: np.ndarray
     """[B] gamma, or 0 for the last step of an episode that terminated."""
     next_state: np.ndarray
     """[B, S] s_{t+1}, not standardised."""
     q_ret: np.ndarray
-    """[B] r_{t+1} + gamma V_tbc(t+1), the reward scaled."""
+    """[B] r_{t+1} + gamma V_tbc(t+1), with the scaled reward."""
     v_tbc: np.ndarray
     """[B] V_tbc(t) as stored."""
 
 
 class Windows(NamedTuple):
-    """The last states of an episode up to sampled steps: contiguous; B steps, W states, S state entries."""
+    """The states of episodes up to sampled steps in contiguous arrays: B steps, W states, S state entries."""
 
     states: np.ndarray
     """float32 [B, W, S] s_{t-W+1} to s_t, not standardised; zeros where the episode had not begun."""
     lengths: np.ndarray
-    """int32 [B], 1 to W: states of the episode, the last ones."""
+    """int32 [B], 1 to W: number of states of the episode in each window, which are its last ones."""
 
 
 class ReferMemory:
-    """Whole episodes, first in first out, with the latest ratio, value and V_tbc of every step.
+    """Stores whole episodes, first in, first out, with the latest ratio, value and V_tbc of every step.
 
-    A new episode of T steps makes the oldest episodes leave, whole, until it fits into `capacity`; so an episode as
-    long as the capacity leaves alone in the memory, and a longer one is refused. Not safe for use from several threads
-    at once.
+    A new episode removes whole episodes, the oldest first, until it fits into `capacity`; an episode as long as the
+    capacity is then the only one stored, and a longer one is refused. Not thread-safe.
 
     Args:
-        capacity: N, the most steps stored; 1 or more.
-        state_size: S, entries of a state.
-        action_size: A, entries of an action.
-        max_episode_steps: longest episode that is accepted, at most `capacity`.
+        capacity: N, the maximum number of stored steps; 1 or more.
+        state_size: S, the number of entries of a state.
+        action_size: A, the number of entries of an action.
+        max_episode_steps: length of the longest episode that is accepted, at most `capacity`.
         discount: gamma, from 0 to 1.
-        prioritised: whether `sample_prioritised` is used; its order costs time whenever steps come, go or are ranked.
+        prioritised: whether `sample_prioritised` is used; keeping the ranks costs time whenever steps are added,
+            removed or given a priority.
 
     Raises:
         ValueError: a size or the discount is out of its range.
@@ -122,7 +122,7 @@ class ReferMemory:
         start, length = np.zeros(capacity, np.int64), np.zeros(capacity, np.int64)
         self._episodes = kernels.Episodes(start, length, rows(), np.zeros(capacity, np.bool_), rows(state_size))
         self._far_policy = kernels.Far(np.zeros(2, np.int64), np.zeros(capacity, np.int32))
-        # A stack: the slots of episodes that left are used first, so memory follows the most episodes stored at once.
+        # A stack: slots of removed episodes are reused first, so memory grows with the most episodes stored at once.
         self._free = np.arange(capacity - 1, -1, -1, dtype=np.int32)
         self._count = 0
         self._head = self._tail = 0
@@ -133,27 +133,27 @@ class ReferMemory:
 
     @staticmethod
     def nbytes(capacity: int, state_size: int, action_size: int, prioritised: bool = False) -> int:
-        """Memory of a full one of long episodes, beside which short ones take more; arguments as for the class."""
-        numbers = state_size + 3 * action_size + 5 + 3 + (5 if prioritised else 0)  # of 4 bytes, for each step
+        """Returns the bytes of a memory full of long episodes; short ones take more. Arguments as for the class."""
+        numbers = state_size + 3 * action_size + 5 + 3 + (5 if prioritised else 0)  # 4-byte numbers per step
         return 4 * capacity * numbers
 
     def __len__(self) -> int:
-        """Steps stored."""
+        """Number of stored steps."""
         return self._tail - self._head
 
     @property
     def episodes(self) -> int:
-        """Episodes stored."""
+        """Number of stored episodes."""
         return self._count
 
     @property
     def num_seen(self) -> int:
-        """Steps of all episodes that were ever stored, those that have left included."""
+        """Number of steps of all episodes ever stored, including those that have been removed."""
         return self._tail
 
     @property
     def num_far_policy(self) -> int:
-        """n_far: stored steps whose latest ratio is outside (1 / c_max, c_max)."""
+        """n_far, the number of stored steps whose latest ratio is outside (1 / c_max, c_max)."""
         return int(self._far_policy.counts[0])
 
     @property
@@ -163,12 +163,12 @@ class ReferMemory:
 
     @property
     def c_max(self) -> float:
-        """The bound in force; infinite until `set_c_max` is called."""
+        """The current bound of near-policy ratios; infinite until `set_c_max` is called."""
         return self._c_max
 
     @property
     def reward_scale(self) -> float:
-        """What rewards are divided by: 1 until the first `refresh_reward_scale`."""
+        """Divisor of rewards; 1 until the first `refresh_reward_scale`."""
         return self._scale
 
     def add_episode(
@@ -186,17 +186,19 @@ class ReferMemory:
 
         Args:
             states: [T + 1, S] s_0 to s_T, finite.
-            actions: [T, A] a_0 to a_{T-1}, in the units of the behaviour's mean and standard deviation; finite.
-            rewards: [T] r_1 to r_T as the environment gave them, finite.
-            means: [T, A] of the behaviour, finite.
-            stds: [T, A] of the behaviour, greater than 0 and finite.
-            values: [T + 1] V(s_0) to V(s_T) in units of the scaled reward, finite. The last is used only where a time
-                limit cut the episode.
-            terminated: whether s_T is terminal, whose value is 0; False means that a time limit cut the episode.
-            advantages: [T] A(s_0, a_0) to A(s_{T-1}, a_{T-1}), finite; None for 0.
+            actions: [T, A] a_0 to a_{T-1}, in the units of the behaviour's mean and std; finite.
+            rewards: [T] r_1 to r_T as the environment returned them, finite.
+            means: [T, A] means of the behaviour, finite.
+            stds: [T, A] stds of the behaviour, greater than 0 and finite.
+            values: [T + 1] V(s_0) to V(s_T) in units of the scaled reward, finite. The last one is used only where a
+                time limit cut the episode.
+            terminated: whether s_T is terminal and its value therefore 0; False means that a time limit cut the
+                episode.
+            advantages: [T] A(s_0, a_0) to A(s_{T-1}, a_{T-1}) in the same units, finite; None for 0.
 
         Raises:
-            ValueError: a wrong shape, an empty or too long episode, or an entry outside its range. Nothing is stored.
+            ValueError: an array has a wrong shape or an entry outside its range, or the episode is empty or too long.
+                Nothing is stored.
         """
         given = {"states": states, "actions": actions, "rewards": rewards, "means": means, "stds": stds}
         given |= {"values": values, "advantages": np.zeros(len(actions)) if advantages is None else advantages}
@@ -231,11 +233,11 @@ class ReferMemory:
         """Samples steps uniformly, with replacement.
 
         Args:
-            rng: source of randomness.
+            rng: random number generator.
             batch: B, 1 or more.
 
         Returns:
-            int64 [B], serial numbers of stored steps; they stay valid until their episode leaves.
+            Serial numbers of stored steps, int64 [B]; they stay valid until their episode is removed.
 
         Raises:
             ValueError: the memory is empty.
@@ -246,16 +248,16 @@ class ReferMemory:
     def sample_prioritised(
         self, rng: np.random.Generator, batch: int, alpha: float, beta: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Samples steps by the rank of the priority last set (a new step has the highest): see `RankHeap`.
+        """Samples steps by the rank of their latest priority (a new step has the highest); see `RankHeap`.
 
         Args:
-            rng: source of randomness.
+            rng: random number generator.
             batch: B, 1 or more.
-            alpha: 0 (uniform) or more.
-            beta: 0 (no correction) to 1 (full correction).
+            alpha: exponent of the ranks, 0 (uniform) or more.
+            beta: exponent of the importance weights, 0 (no correction) to 1 (full correction).
 
         Returns:
-            int64 [B] serial numbers as from `sample`, and float32 [B] importance weights in (0, 1].
+            Serial numbers as from `sample`, int64 [B], and importance weights in (0, 1], float32 [B].
 
         Raises:
             ValueError: the memory is empty or was not made with `prioritised=True`.
@@ -265,15 +267,15 @@ class ReferMemory:
         return self._head + (rows - self._head) % self._capacity, weights
 
     def set_priorities(self, indices: np.ndarray, errors: np.ndarray) -> None:
-        """Ranks sampled steps by the size of their errors.
+        """Sets the priorities of sampled steps to the magnitudes of their errors.
 
         Args:
-            indices: [B] from `sample`; of duplicates the last counts.
-            errors: [B] temporal-difference errors of either sign, finite.
+            indices: serial numbers [B] from `sample`; of duplicates the last counts.
+            errors: temporal-difference errors [B] of either sign, finite.
 
         Raises:
-            ValueError: a wrong shape, an error that is not finite, a step that has left, or a memory that was not made
-                with `prioritised=True`.
+            ValueError: an array has a wrong shape, an error is not finite, a step is no longer stored, or the memory
+                was not made with `prioritised=True`.
         """
         ranks = self._require_ranks("set_priorities")
         serials = checks.as_serials("set_priorities", indices, self._head, self._tail)
@@ -281,13 +283,13 @@ class ReferMemory:
         ranks.write(serials % self._capacity, np.abs(errors_))
 
     def gather(self, indices: np.ndarray) -> Minibatch:
-        """Copies sampled steps with Q_ret and V_tbc as stored now, before `update` corrects them.
+        """Copies sampled steps with the current Q_ret and V_tbc, before `update` corrects them.
 
         Args:
-            indices: int64 [B] from `sample`.
+            indices: serial numbers, int64 [B], from `sample`.
 
         Raises:
-            ValueError: a wrong shape or a step that has left the memory.
+            ValueError: `indices` has a wrong shape, or a step is no longer stored.
         """
         serials = checks.as_serials("gather", indices, self._head, self._tail)
         batch, width = serials.size, self._steps.vectors.shape[1]
@@ -303,11 +305,11 @@ class ReferMemory:
         """Copies the states of sampled steps and of up to W - 1 steps before them in the same episode.
 
         Args:
-            indices: int64 [B] from `sample`.
+            indices: serial numbers, int64 [B], from `sample`.
             longest: W, 1 or more.
 
         Raises:
-            ValueError: W is below 1, a wrong shape or a step that has left the memory.
+            ValueError: W is below 1, `indices` has a wrong shape, or a step is no longer stored.
         """
         if longest < 1:
             raise ValueError(f"ReferMemory.gather_windows: longest must be 1 or more, got {longest}.")
@@ -320,21 +322,22 @@ class ReferMemory:
     def update(
         self, indices: np.ndarray, rho: np.ndarray, value: np.ndarray, advantage: np.ndarray | None = None
     ) -> None:
-        """Writes what the network now says of sampled steps and corrects all V_tbc that depend on it (Eq. 7).
+        """Stores the network's latest outputs for sampled steps and corrects all V_tbc that depend on them (Eq. 7).
 
             V_tbc(t) = V(t) + min(1, rho_t) (r_{t+1} + gamma V_tbc(t+1) - V(t) - A(t))
 
-        for the sampled steps and every earlier step of their episodes. The result is that of one step after the other
-        in the order of the batch; of duplicates the last counts.
+        for the sampled steps and every earlier step of their episodes. The result is the same as that of updating the
+        steps one by one in the order of the batch; of duplicates the last counts.
 
         Args:
-            indices: int64 [B] from `sample`.
-            rho: [B] ratio of the policy's density to the behaviour's, 0 to infinity.
+            indices: serial numbers, int64 [B], from `sample`.
+            rho: [B] ratios of the policy's density to the behaviour's, 0 to infinity.
             value: [B] V(s_t) in units of the scaled reward, finite.
             advantage: [B] A(s_t, a_t) in the same units, finite; None for 0.
 
         Raises:
-            ValueError: a wrong shape, an entry outside its range, or a step that has left. Nothing is written.
+            ValueError: an array has a wrong shape or an entry outside its range, or a step is no longer stored. Nothing
+                is written.
         """
         serials = checks.as_serials("update", indices, self._head, self._tail)
         rho_ = checks.as_float32("update", "rho", rho, serials.shape)
@@ -350,25 +353,25 @@ class ReferMemory:
         )  # fmt: skip
 
     def cut_ends(self, indices: np.ndarray) -> np.ndarray:
-        """Indices of sampled steps right after which a time limit cut their episode: int64 [n], each once, in order.
+        """Returns the sampled steps after which a time limit cut their episode: int64 [n], sorted, each once.
 
         Args:
-            indices: int64 [B] from `sample`.
+            indices: serial numbers, int64 [B], from `sample`.
 
         Raises:
-            ValueError: a wrong shape or a step that has left the memory.
+            ValueError: `indices` has a wrong shape, or a step is no longer stored.
         """
         serials = checks.as_serials("cut_ends", indices, self._head, self._tail)
         return np.unique(serials[kernels.where_cut(serials, self._steps, self._episodes)])
 
     def last_states(self, indices: np.ndarray) -> np.ndarray:
-        """Copies the states [n, S] that episodes ended in.
+        """Copies the last states [n, S] of episodes.
 
         Args:
-            indices: int64 [n], one or more, of steps of the episodes.
+            indices: serial number of any step of each episode, int64 [n], n 1 or more.
 
         Raises:
-            ValueError: a wrong shape or a step that has left the memory.
+            ValueError: `indices` has a wrong shape, or a step is no longer stored.
         """
         serials = checks.as_serials("last_states", indices, self._head, self._tail)
         return self._episodes.last_state[self._steps.slot[serials % self._capacity]]
@@ -377,12 +380,12 @@ class ReferMemory:
         """Writes V(s_T) of episodes that a time limit cut and corrects all V_tbc that depend on it (Eq. 7).
 
         Args:
-            indices: int64 [n] from `cut_ends`.
+            indices: serial numbers, int64 [n], from `cut_ends`.
             values: [n] V(s_T) in units of the scaled reward, finite.
 
         Raises:
-            ValueError: a wrong shape, an entry outside its range, or a step that is none of `cut_ends`. Nothing is
-                written.
+            ValueError: an array has a wrong shape or an entry outside its range, or a step is not one that `cut_ends`
+                returns. Nothing is written.
         """
         serials = checks.as_serials("update_last_values", indices, self._head, self._tail)
         values_ = checks.as_finite_float32("update_last_values", "values", values, serials.shape)
@@ -396,7 +399,7 @@ class ReferMemory:
         """Sets the bound of near-policy ratios (Eq. 13); `far_policy_fraction` is exact for it afterwards.
 
         Args:
-            c_max: greater than 1. A small decrease is cheap; any other change counts all steps again.
+            c_max: bound greater than 1. A small decrease is cheap; any other change counts all steps again.
 
         Raises:
             ValueError: `c_max` is 1 or less, or NaN.
@@ -413,7 +416,8 @@ class ReferMemory:
     def refresh_reward_scale(self) -> None:
         """Sets the reward scale to sigma_r + 1e-7 over all stored steps (Eq. 16) and recomputes every V_tbc with it.
 
-        If all stored rewards are 0 the scale stays: 1e-7 alone would blow up the first reward that is not.
+        If all stored rewards are 0, the scale does not change: divided by 1e-7 alone, the first reward that is not 0
+        would be enormous.
 
         Raises:
             ValueError: the memory is empty.
@@ -425,10 +429,10 @@ class ReferMemory:
             self._recompute(self._head)
 
     def state_statistics(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation [S], float32, of the stored states (Eqs. 14 and 15), the last states left out.
+        """Returns mean and std [S], float32, of the stored states without the last states (Eqs. 14 and 15).
 
-        They are computed at the first call, when N_start steps have entered, and fixed from then on. States are stored
-        and gathered as they are; the caller standardises by (s - mean) / (std + 1e-7).
+        They are computed at the first call, which must come once N_start steps are stored, and fixed from then on.
+        States are stored and gathered unchanged; the caller standardises them as (s - mean) / (std + 1e-7).
 
         Raises:
             ValueError: the memory is empty at the first call.
@@ -442,7 +446,7 @@ class ReferMemory:
         return self._statistics
 
     def get_state(self) -> dict[str, Any]:
-        """Everything that `set_state` needs to continue exactly; arrays are as long as the memory is filled."""
+        """Returns everything that `set_state` needs to continue exactly; arrays have the length of the filled part."""
         rows, slots = self._rows(self._head, self._tail), self._slots()
         state: dict[str, Any] = {name: getattr(self._fields, name)[rows] for name in _PER_STEP}
         state |= {f"episode_{name}": getattr(self._episodes, name)[slots] for name in _PER_EPISODE}
@@ -455,10 +459,10 @@ class ReferMemory:
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Takes over what `get_state` returned, from a memory made with the same arguments.
+        """Restores a state from `get_state` of a memory that was made with the same arguments.
 
         Raises:
-            ValueError: the state does not fit these sizes or this kind of sampling.
+            ValueError: the state does not fit the sizes of this memory or its kind of sampling.
             RuntimeError: the state breaks an invariant (see `check_valid`).
         """
         lengths = np.asarray(state["episode_length"], np.int64)
@@ -498,10 +502,10 @@ class ReferMemory:
         self.check_valid()
 
     def check_valid(self) -> None:
-        """Checks every invariant, in time proportional to what is stored.
+        """Checks every invariant, in time proportional to the number of stored steps.
 
         Raises:
-            RuntimeError: naming the first that is broken.
+            RuntimeError: an invariant is broken; the message says which.
         """
         free = self._free[: self._capacity - self._count]
         where = self._head, self._tail, self._count, free, self._max_episode_steps
@@ -572,7 +576,7 @@ class ReferMemory:
         return np.arange(start, end) % self._capacity
 
     def _slots(self) -> np.ndarray:
-        """Slots of the stored episodes, oldest first."""
+        """Returns the slots of the stored episodes, oldest first."""
         slots, serial = [], self._head
         while serial < self._tail:
             slots.append(self._steps.slot[serial % self._capacity])

@@ -1,4 +1,4 @@
-"""What the ReF-ER memory accepts, and the invariants that it keeps."""
+"""Checks of the ReF-ER memory's arguments and of its invariants."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def as_float32(method: str, name: str, array: np.ndarray, shape: tuple[int, ...]
     """Returns `array` as contiguous float32 of exactly `shape`.
 
     Args:
-        method: the caller, named in messages.
-        name: the caller's argument, named in messages.
-        array: anything NumPy can convert.
-        shape: what it must have; nothing is broadcast.
+        method: name of the calling method, for the message.
+        name: name of the method's argument, for the message.
+        array: anything that NumPy can convert.
+        shape: shape that the array must have; nothing is broadcast.
 
     Raises:
-        ValueError: another shape.
+        ValueError: the array has another shape.
     """
     found = np.ascontiguousarray(array, np.float32)
     if np.shape(array) != shape:
@@ -42,10 +42,10 @@ def as_float32(method: str, name: str, array: np.ndarray, shape: tuple[int, ...]
 
 
 def as_finite_float32(method: str, name: str, array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """As `as_float32`, and every entry must be finite in float32.
+    """Returns `array` as `as_float32` does, and checks that every entry is finite in float32.
 
     Raises:
-        ValueError: another shape, NaN or infinity.
+        ValueError: the array has another shape, or an entry is NaN or infinite.
     """
     found = as_float32(method, name, array, shape)
     finite = np.isfinite(found)
@@ -56,16 +56,16 @@ def as_finite_float32(method: str, name: str, array: np.ndarray, shape: tuple[in
 
 
 def as_serials(method: str, indices: np.ndarray, head: int, tail: int) -> np.ndarray:
-    """Returns indices [B] of samples as contiguous int64.
+    """Returns the serial numbers of sampled steps as contiguous int64 [B].
 
     Args:
-        method: the caller, named in messages.
+        method: name of the calling method, for the message.
         indices: integers of rank 1, one or more.
         head: serial number of the oldest stored step.
-        tail: serial number that the next step will have.
+        tail: serial number of the next step to be stored.
 
     Raises:
-        ValueError: another rank or kind, or an index that is not of a stored step.
+        ValueError: the indices have another rank or type, none is given, or one is not of a stored step.
     """
     if np.ndim(indices) != 1 or not np.size(indices) or not np.issubdtype(np.asarray(indices).dtype, np.integer):
         raise ValueError(
@@ -84,16 +84,16 @@ def as_serials(method: str, indices: np.ndarray, head: int, tail: int) -> np.nda
 def broken_episodes(
     steps: kernels.Steps, episodes: kernels.Episodes, head: int, tail: int, count: int, free: np.ndarray, longest: int
 ) -> str | None:
-    """First broken invariant of how episodes lie in the ring, or None.
+    """Returns the first broken invariant of how the ring holds the episodes, or None.
 
     Args:
-        steps: the rows.
-        episodes: the slots.
+        steps: rows of the steps.
+        episodes: slots of the episodes.
         head: serial number of the oldest stored step.
-        tail: serial number that the next step will have.
-        count: episodes stored.
+        tail: serial number of the next step to be stored.
+        count: number of stored episodes.
         free: slots that are not in use.
-        longest: most steps of an episode.
+        longest: maximum number of steps of an episode.
     """
     capacity = steps.slot.size
     if not 0 <= tail - head <= capacity:
@@ -122,11 +122,11 @@ def broken_episodes(
 
 
 def broken_numbers(fields: Fields, episodes: kernels.Episodes, rows: np.ndarray, slots: np.ndarray) -> str | None:
-    """First broken range of a stored number, or None.
+    """Returns the first field with an entry outside its range, or None.
 
     Args:
-        fields: the rows.
-        episodes: the slots.
+        fields: rows of the steps, by field.
+        episodes: slots of the episodes.
         rows: rows in use, oldest first.
         slots: slots in use, oldest first.
     """
@@ -146,14 +146,14 @@ def broken_numbers(fields: Fields, episodes: kernels.Episodes, rows: np.ndarray,
 def broken_far_policy(
     ratios: np.ndarray, far_policy: kernels.Far, rows: np.ndarray, c_max: float, low: float
 ) -> str | None:
-    """What is wrong with the far-policy count or its edge, or None.
+    """Returns what is wrong with the far-policy count or its edge, or None.
 
     Args:
         ratios: stored ratios, one for each of `rows`.
-        far_policy: count and edge.
+        far_policy: far-policy count and edge.
         rows: rows in use.
-        c_max: the bound in force.
-        low: lower end of the edge.
+        c_max: current bound of near-policy ratios.
+        low: the c_max at the lower end of the edge.
     """
     rho = ratios.astype(np.float64)
     is_far, is_far_for_low = (~((1.0 / bound < rho) & (rho < bound)) for bound in (c_max, low))

@@ -1,9 +1,9 @@
 """Compiled loops of the ReF-ER memory: the backward recursion, the far-policy count, copying of minibatches.
 
-Arrays are taken out of their tuples before a loop: inside it, each access would count references, at twice the time.
-Divisions do not check for 0 (`error_model`): the check costs more than the division, and no divisor here can be 0.
-A step is known by its serial number since the start of the run; it lies in row `serial % capacity`. An episode may
-run over the last row into the first, which every loop here handles by a comparison.
+Arrays are taken out of their tuples before a loop, because each access inside it would count references, which doubles
+the time. Divisions do not check for 0 (`error_model`): the check costs more than the division, and no divisor here can
+be 0. A step is identified by its serial number since the start of the run and stored in row `serial % capacity`. An
+episode may wrap from the last row to the first; every loop handles this with a modulo or a comparison.
 """
 
 from __future__ import annotations
@@ -21,27 +21,29 @@ REWARD, RHO, VALUE, ADVANTAGE, V_TBC = range(5)
 
 
 class Steps(NamedTuple):
-    """One row per step, N rows. What is used together lies together: sampled steps are scattered over the memory."""
+    """One row per step, N rows; fields that are read together are adjacent, since sampled steps are scattered."""
 
     vectors: np.ndarray
-    """float32 [N, S + 3 A]: state, action, and the behaviour's mean and standard deviation."""
+    """float32 [N, S + 3 A]: state, action, and the behaviour's mean and std."""
     numbers: np.ndarray
     """float32 [N, 5]: reward, latest ratio, latest value, latest advantage, V_tbc."""
     slot: np.ndarray
-    """int32 [N]: where the step's episode is described; -1 where no step is stored."""
+    """int32 [N]: slot of the step's episode in `Episodes`; -1 where no step is stored."""
 
 
 class Episodes(NamedTuple):
     """One slot per episode."""
 
     start: np.ndarray
-    """int64: serial number of the first step."""
+    """int64 [N]: serial number of the first step."""
     length: np.ndarray
-    """int64: number of steps."""
+    """int64 [N]: number of steps."""
     last_value: np.ndarray
-    """float32: 0 if terminated, else the value of the last state."""
+    """float32 [N]: 0 if terminated, else the value of the last state."""
     terminated: np.ndarray
+    """bool [N]: whether the last state is terminal; False where a time limit cut the episode."""
     last_state: np.ndarray
+    """float32 [N, S]: state after the last action."""
 
 
 class Far(NamedTuple):
@@ -50,21 +52,21 @@ class Far(NamedTuple):
     counts: np.ndarray
     """int64 [2]: number of far steps; number of rows in `edge`."""
     edge: np.ndarray
-    """int32 [N]: rows whose ratio is near for c_max and far for `low`, in any order."""
+    """int32 [N]: rows whose ratio is near-policy for c_max and far-policy for `low`, in any order."""
 
 
 @numba.njit(cache=True, error_model="numpy")
 def is_far(rho: float, c_max: float) -> bool:
-    """Whether a ratio is outside the open interval (1 / c_max, c_max); both are compared in float64."""
+    """Returns whether a ratio is outside the open interval (1 / c_max, c_max), compared in float64."""
     return not (1.0 / c_max < rho < c_max)
 
 
 @numba.njit(cache=True, error_model="numpy", fastmath={"contract"})
 def corrected(value: float, advantage: float, rho: float, reward: float, next_v_tbc: float, discount: float) -> float:
-    """Eq. 7 with all terms that do not depend on `next_v_tbc` first, so that the chain between steps is short.
+    """Returns V_tbc of Eq. 7; terms without `next_v_tbc` come first, so that the dependency between steps is short.
 
-    `contract` makes it one fused multiplication and addition with one rounding, wherever this is called: half as long.
-    With an advantage of 0 it is Eq. 8 to the bit.
+    `contract` turns this dependency into one fused multiply-add with one rounding wherever it is called, which halves
+    the time. With an advantage of 0 the result is bit-identical to Eq. 8.
     """
     weight = rho if rho < ONE else ONE
     return (value + weight * ((reward - value) - advantage)) + (weight * discount) * next_v_tbc
@@ -72,7 +74,7 @@ def corrected(value: float, advantage: float, rho: float, reward: float, next_v_
 
 @numba.njit(cache=True, error_model="numpy")
 def recompute_all(steps: Steps, episodes: Episodes, head: int, tail: int, discount: float, inverse: float) -> None:
-    """Eq. 7 backward over all steps from serial number `head` up to `tail`."""
+    """Computes Eq. 7 backward over all steps from serial number `head` up to, but not including, `tail`."""
     numbers, slots, capacity = steps.numbers, steps.slot, steps.slot.size
     starts, lengths, last_values = episodes.start, episodes.length, episodes.last_value
     for serial in range(tail - 1, head - 1, -1):
@@ -89,7 +91,7 @@ def recompute_all(steps: Steps, episodes: Episodes, head: int, tail: int, discou
 
 @numba.njit(cache=True, error_model="numpy")
 def enter(row: int, rho: float, far_policy: Far, c_max: float, low: float) -> None:
-    """Counts a ratio that has come to `row`."""
+    """Adds the ratio that is stored in `row` to the count or to the edge."""
     if is_far(rho, c_max):
         far_policy.counts[0] += 1
     elif is_far(rho, low):
@@ -99,7 +101,7 @@ def enter(row: int, rho: float, far_policy: Far, c_max: float, low: float) -> No
 
 @numba.njit(cache=True, error_model="numpy")
 def leave(row: int, rho: float, far_policy: Far, c_max: float, low: float) -> None:
-    """Takes back what `enter` did for the same ratio."""
+    """Undoes `enter` for the same ratio."""
     if is_far(rho, c_max):
         far_policy.counts[0] -= 1
     elif is_far(rho, low):
@@ -112,7 +114,7 @@ def leave(row: int, rho: float, far_policy: Far, c_max: float, low: float) -> No
 
 @numba.njit(cache=True, error_model="numpy")
 def enter_all(steps: Steps, head: int, tail: int, far_policy: Far, c_max: float, low: float) -> None:
-    """Counts all steps from serial number `head` up to `tail`."""
+    """Calls `enter` for all steps from serial number `head` up to, but not including, `tail`."""
     numbers, capacity = steps.numbers, steps.slot.size
     for serial in range(head, tail):
         row = serial % capacity
@@ -121,7 +123,7 @@ def enter_all(steps: Steps, head: int, tail: int, far_policy: Far, c_max: float,
 
 @numba.njit(cache=True, error_model="numpy")
 def leave_all(steps: Steps, head: int, tail: int, far_policy: Far, c_max: float, low: float) -> None:
-    """Takes all steps from serial number `head` up to `tail` out of the count."""
+    """Calls `leave` for all steps from serial number `head` up to, but not including, `tail`."""
     numbers, capacity = steps.numbers, steps.slot.size
     for serial in range(head, tail):
         row = serial % capacity
@@ -130,7 +132,7 @@ def leave_all(steps: Steps, head: int, tail: int, far_policy: Far, c_max: float,
 
 @numba.njit(cache=True, error_model="numpy")
 def lower_c_max(steps: Steps, far_policy: Far, c_max: float) -> None:
-    """Moves to the far steps what lies in the edge and is far for the new, lower `c_max`."""
+    """Moves the steps of the edge that are far-policy for the new, lower `c_max` to the count."""
     count = 0
     for index in range(far_policy.counts[1]):
         row = far_policy.edge[index]
@@ -144,7 +146,7 @@ def lower_c_max(steps: Steps, far_policy: Far, c_max: float) -> None:
 
 @numba.njit(cache=True, error_model="numpy")
 def first_outside(indices: np.ndarray, head: int, tail: int) -> int:
-    """Position of the first index below `head` or not below `tail`; the number of indices if there is none."""
+    """Returns the position of the first index outside [head, tail), or the number of indices if there is none."""
     index = 0
     while index < indices.size and head <= indices[index] < tail:
         index += 1
@@ -153,7 +155,7 @@ def first_outside(indices: np.ndarray, head: int, tail: int) -> int:
 
 @numba.njit(cache=True, error_model="numpy")
 def first_bad_ratio(rho: np.ndarray) -> int:
-    """Position of the first ratio that is negative or NaN; the number of ratios if there is none."""
+    """Returns the position of the first ratio that is negative or NaN, or the number of ratios if there is none."""
     index = 0
     while index < rho.size and rho[index] >= 0.0:
         index += 1
@@ -175,11 +177,20 @@ def update(
     discount: float,
     inverse: float,
 ) -> None:
-    """Writes ratios, values and advantages of sampled steps, in the order of the batch, and corrects V_tbc before them.
+    """Writes ratios, values and advantages of sampled steps in the order of the batch, and corrects every V_tbc.
 
-    V_tbc of a step depends on what follows it, so one pass from the last sampled step to the first does it. It leaves
-    an episode as soon as a stored float32 value does not change: then no earlier one does, up to the next sampled
-    step.
+    V_tbc of a step depends on the steps that follow it, so one pass from the last sampled step to the first suffices.
+    The pass leaves an episode as soon as a stored float32 V_tbc does not change: then no earlier one changes either, up
+    to the next sampled step.
+
+    Args:
+        indices: serial numbers of the sampled steps, int64 [B].
+        ordered: the same serial numbers in ascending order.
+        rho, value, advantage: new numbers of these steps, float32 [B].
+        steps, episodes, far_policy: memory to update.
+        c_max, low: current bound of near-policy ratios, and its value at the lower end of the edge.
+        discount: gamma.
+        inverse: inverse of the reward scale.
     """
     numbers, slots, capacity = steps.numbers, steps.slot, steps.slot.size
     starts, lengths, last_values = episodes.start, episodes.length, episodes.last_value
@@ -190,7 +201,7 @@ def update(
         numbers[row, RHO] = rho[index]
         numbers[row, VALUE] = value[index]
         numbers[row, ADVANTAGE] = advantage[index]
-    done = ordered[-1] + 1  # every sampled step from here on is corrected
+    done = ordered[-1] + 1  # every sampled step with this serial number or a higher one is corrected
     for index in range(ordered.size - 1, -1, -1):
         serial = ordered[index]
         if serial >= done:
@@ -217,7 +228,7 @@ def update(
 
 @numba.njit(cache=True, error_model="numpy")
 def where_cut(indices: np.ndarray, steps: Steps, episodes: Episodes) -> np.ndarray:
-    """Whether a time limit cut the episode right after each step, bool [B]."""
+    """Returns for each step whether a time limit cut its episode right after it, bool [B]."""
     found = np.zeros(indices.size, np.bool_)
     for index in range(indices.size):
         slot = steps.slot[indices[index] % steps.slot.size]
@@ -239,8 +250,8 @@ def gather(
 ) -> None:
     """Copies sampled steps; `numbers` [4, B] receives the scaled reward, the discount, Q_ret and V_tbc.
 
-    Rows of `Steps.vectors` are copied whole, and cut by the caller: a loop for each of their short parts takes longer
-    than all else here.
+    Rows of `Steps.vectors` are copied whole and split by the caller: a loop for each of their short parts would take
+    longer than everything else here.
     """
     capacity, width, states = steps.slot.size, vectors.shape[1], next_state.shape[1]
     for index in range(indices.size):
@@ -271,7 +282,10 @@ def gather(
 def gather_windows(
     indices: np.ndarray, steps: Steps, episodes: Episodes, states: np.ndarray, lengths: np.ndarray
 ) -> None:
-    """Copies the states that end with each sampled step to the end of `states` [B, W, S], zeros before them."""
+    """Copies up to W states of an episode, ending with the sampled one, to the end of `states` [B, W, S].
+
+    The entries before them are set to 0. `lengths`, int32 [B], receives the number of states copied.
+    """
     capacity, longest, entries = steps.slot.size, states.shape[1], states.shape[2]
     for index in range(indices.size):
         row = indices[index] % capacity
@@ -289,7 +303,7 @@ def gather_windows(
 
 @numba.njit(cache=True, error_model="numpy")
 def sum_of_squares(steps: Steps, head: int, tail: int) -> float:
-    """Sum of squared rewards in float64, oldest step first."""
+    """Returns the sum of squared rewards, added in float64 from the oldest step on."""
     total, numbers, capacity = 0.0, steps.numbers, steps.slot.size
     for serial in range(head, tail):
         reward: Any = np.float64(numbers[serial % capacity, REWARD])

@@ -1,4 +1,4 @@
-"""What a checkpoint of a replay on Reverb has besides sequences: other tables, and totals of the run."""
+"""Parts of a Reverb replay's checkpoint besides its sequences: other tables, and totals of the run."""
 
 from __future__ import annotations
 
@@ -16,25 +16,30 @@ TOTALS = "totals.json"
 
 
 class Totals(NamedTuple):
-    """Sequences that a whole run lost with a replay's process, and times that one was started again."""
+    """Totals of a whole run for a replay in a process of its own.
+
+    Attributes:
+        lost: number of sequences that were lost when the replay's process ended.
+        restarts: number of times that the replay's process was restarted.
+    """
 
     lost: int = 0
     restarts: int = 0
 
 
 def write_totals(saved: Path, totals: Totals) -> None:
-    """Writes totals of this moment to what was saved."""
+    """Writes the current totals into the folder of a saved replay."""
     (saved / TOTALS).write_text(json.dumps(totals._asdict()))
 
 
 def read_totals(saved: Path) -> Totals:
-    """Returns the totals of what was saved; none where nothing was written."""
+    """Returns the totals in the folder of a saved replay; all 0 where it has none."""
     path = saved / TOTALS
     return Totals(**json.loads(path.read_text())) if path.exists() else Totals()
 
 
 def has_sequences(saved: Path) -> bool:
-    """Whether a replay was saved to a folder that had anything: one that ended before its first save had not."""
+    """Returns whether a folder has saved sequences; a replay that ended before its first save leaves none."""
     return (saved / FILE).exists()
 
 
@@ -42,20 +47,20 @@ def find_names(saved: Path) -> set[str]:
     """Returns the names of a checkpoint's tables.
 
     Raises:
-        tf.errors.OpError: it is none.
+        tf.errors.OpError: the folder has no valid checkpoint.
     """
     records = tf.data.TFRecordDataset(str(saved / FILE), compression_type="ZLIB")
     return {str(checkpoint_pb2.PriorityTableCheckpoint.FromString(record.numpy()).table_name) for record in records}
 
 
 def make_tables(names: Iterable[str]) -> list[reverb.Table]:
-    """Returns tables of these names, for what is not wanted of a checkpoint: a server with it must have all of its."""
+    """Returns placeholders for tables of a checkpoint that are not wanted: a server must have all that it restores."""
     return [
         reverb.Table(
             name,
             sampler=reverb.selectors.Fifo(),
             remover=reverb.selectors.Fifo(),
-            max_size=1,  # that of the checkpoint takes its place
+            max_size=1,  # replaced by the size in the checkpoint
             rate_limiter=reverb.rate_limiters.MinSize(1),
         )
         for name in names

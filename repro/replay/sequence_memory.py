@@ -1,4 +1,4 @@
-"""Sequences of steps in this process, sampled uniformly or by priority: the replay of DQN and R2D2 in lockstep."""
+"""In-process replay of sequences of steps, sampled uniformly or by priority, for DQN and R2D2 in lockstep."""
 
 from __future__ import annotations
 
@@ -19,29 +19,30 @@ from repro.replay.sum_tree import SumTree
 from repro.rng import pack_rng, unpack_rng
 
 BLACK = 0
-"""Number of the frame that stands before a game's first."""
+"""Row number of the black frame, which precedes a game's first frame."""
 
 
 class SequenceMemory:
-    """The sequences of `SequenceReplay`, first in first out, in plain arrays: no server, and samples repeat.
+    """Stores the same sequences as `SequenceReplay`, first in, first out, in plain arrays, with reproducible samples.
 
         P(i) = p_i^alpha / sum_j p_j^alpha,    uniform where alpha or every p_j is 0
 
-    A step and a frame are stored once, whatever number of sequences they are in, and not compressed; memory is taken up
-    as they come. Sequences are numbered from the first that ever came.
+    A step or a frame is stored once, uncompressed, however many sequences contain it; memory is taken up as they
+    arrive. Sequences are numbered from 0 in the order of their arrival.
 
     Args:
-        spec: of one step of one environment, as `collect_data_spec` of an agent.
+        spec: spec of one step of one environment, such as an agent's `collect_data_spec`.
         settings: see `SequenceSettings`.
-        num_envs: environments, each of which has a writer.
-        unroll_length: most steps that a writer is given at once.
-        rng: samples.
-        priority: of new sequences; None: 1 for all.
+        num_envs: number of environments, each of which has a writer.
+        unroll_length: maximum number of steps passed to a writer at once.
+        rng: random number generator that samples sequences.
+        priority: function that computes the priority of a new sequence; None for priority 1.
 
     Attributes:
-        layout, settings: of a step, and as given.
-        steps, frames: what sequences share; `frames` is None without stacks of frames.
-        writers: of the environments, in their order.
+        layout: how a step is stored.
+        settings: the settings as given.
+        steps, frames: rows that sequences share; `frames` is None where observations have no stack of frames.
+        writers: writers of the environments, in the order of the environments.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class SequenceMemory:
         self.layout, self.settings = StepLayout(spec), settings
         self._rng = rng
         capacity, rows = settings.capacity, settings.steps + 1
-        # A game of n sequences has at most n period + 1 rows, and one for the lead.
+        # A game of n sequences has at most n period + 1 rows, and one more for the lead.
         open_rows = self._open_rows(settings, num_envs, unroll_length)
         leaves = [(tuple(leaf.shape), leaf.dtype.as_numpy_dtype) for leaf in tf.nest.flatten(spec)]
         self.steps = SharedRows(capacity * (settings.period + 2) + open_rows, [leaves[i] for i in self.layout.small])
@@ -66,23 +67,26 @@ class SequenceMemory:
         if self.layout.image is not None:
             shape = leaves[self.layout.image][0][:2]
             self.frames = SharedRows(capacity * (settings.period + 1) + open_rows + 1, [(shape, np.uint8)])
-            self.frames.store([np.zeros((1, *shape), np.uint8)])  # BLACK, which stays
+            self.frames.store([np.zeros((1, *shape), np.uint8)])  # BLACK, which is never released
             self._frame_rows = np.zeros((capacity, OLDER + rows), np.int32)
         self._states = [np.zeros((capacity, *leaves[i][0]), leaves[i][1]) for i in self.layout.states]
         self._weights = SumTree(capacity if settings.priority_exponent else 1)
-        self._first = self._end = 0  # numbers of the oldest sequence and of the next; number i lies at i % capacity
+        self._first = self._end = 0  # numbers of the oldest and of the next sequence; i is stored at i % capacity
         self.writers = [MemoryWriter(self, priority) for _ in range(num_envs)]
 
     @staticmethod
     def _open_rows(settings: SequenceSettings, num_envs: int, unroll_length: int) -> int:
-        """Rows of open games, one of each environment: some of its sequences have left, and its writer holds others."""
+        """Returns the number of rows for the unfinished games, one of each environment, beyond those of whole games.
+
+        Such a game may have lost sequences whose rows others still share, and its writer holds rows for later ones.
+        """
         return num_envs * (2 * (settings.steps + 1) + settings.period + 2 * unroll_length + OLDER)
 
     @classmethod
     def nbytes(cls, spec: Trajectory, settings: SequenceSettings, num_envs: int, unroll_length: int) -> int:
-        """Memory of a full replay of games that are long beside `settings.period`.
+        """Returns the bytes of a full replay of games that are long compared to `settings.period`.
 
-        More is reserved, which only games that are shorter take up.
+        More memory is reserved, which only shorter games take up.
         """
         layout, leaves, rows = StepLayout(spec), tf.nest.flatten(spec), settings.steps + 1
         sizes = [leaf.shape.num_elements() * leaf.dtype.size for leaf in leaves]
@@ -94,10 +98,10 @@ class SequenceMemory:
         return settings.capacity * (settings.period * step + own) + open_rows * step
 
     def start(self, saved: Path | None = None) -> None:
-        """Begins empty; what was saved comes by `set_state`.
+        """Starts empty; a saved replay is restored by `set_state`.
 
         Raises:
-            ValueError: `saved` has the files of a replay on Reverb, which earlier versions wrote.
+            ValueError: the folder `saved` exists: it has the files of a Reverb replay, which earlier versions wrote.
         """
         if saved is not None and saved.exists():
             raise ValueError(
@@ -106,26 +110,29 @@ class SequenceMemory:
             )
 
     def __len__(self) -> int:
-        """Sequences that can be sampled."""
+        """Number of sequences that can be sampled."""
         return self._end - self._first
 
     def store(self, shared: SharedRows, values: list[np.ndarray]) -> np.ndarray:
-        """Stores rows of `steps` or `frames`, held once by the caller; returns their numbers.
+        """Stores rows in `steps` or `frames`, held once by the caller, and returns their numbers.
 
-        Should there be no room, as after many games that were broken off, the oldest sequences leave.
+        If there is no room, for example after many interrupted games, the oldest sequences are removed.
+
+        Raises:
+            ValueError: there is no room although all sequences were removed.
         """
         while shared.room < len(values[0]) and len(self):
             self._remove_oldest()
         return shared.store(values)
 
     def add(self, step_rows: np.ndarray, frame_rows: np.ndarray, state: list[np.ndarray], priority: float) -> None:
-        """Adds a sequence, in place of the oldest where there are as many as may be.
+        """Adds a sequence; it replaces the oldest one if the replay is full.
 
         Args:
             step_rows: numbers of its rows in `steps`, int32 [rows].
-            frame_rows: numbers of its frames, int32 [OLDER + rows]; empty without frames.
+            frame_rows: numbers of its rows in `frames`, int32 [OLDER + rows]; empty without frames.
             state: leaves of the core's state before its first row.
-            priority: not negative.
+            priority: priority, 0 or more.
 
         Raises:
             ValueError: the priority is negative or not finite.
@@ -141,10 +148,10 @@ class SequenceMemory:
         self.set_priorities(np.array([self._end - 1]), np.array([priority]))
 
     def sample(self, size: int) -> Sample:
-        """Samples `size` sequences with replacement; their arrays are in aligned memory of their own.
+        """Samples `size` sequences with replacement and copies them into aligned arrays.
 
         Raises:
-            ValueError: nothing is stored yet.
+            ValueError: no sequence is stored yet.
         """
         if not len(self):
             raise ValueError("The replay is empty.")
@@ -167,10 +174,10 @@ class SequenceMemory:
         return Sample(sequences, numbers.astype(np.uint64), probabilities, np.full(size, len(self)))
 
     def set_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
-        """Gives sampled sequences new priorities, float [B], not negative; those that left are passed over.
+        """Sets the priorities, float [B], 0 or more, of sampled sequences; sequences since removed are skipped.
 
         Raises:
-            ValueError: a priority is negative or not finite; none was set.
+            ValueError: a priority is negative or not finite; none is set.
         """
         check_priorities(priorities)
         exponent, numbers = self.settings.priority_exponent, keys.astype(np.int64)
@@ -180,19 +187,19 @@ class SequenceMemory:
             self._weights.set(numbers[here] % self.settings.capacity, weights)
 
     def confirm_saved(self, folder: Path) -> None:
-        """Nothing: it is in this process, and is not started again."""
+        """Does nothing: this replay runs in this process and is never restarted."""
 
     def save(self, folder: Path) -> None:
-        """Writes no files; everything is in `get_state`."""
+        """Writes no files: `get_state` returns everything."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: nothing is open."""
 
     def check_valid(self) -> None:
-        """Checks the books against each other.
+        """Checks the invariants of rows, frames and priorities.
 
         Raises:
-            RuntimeError: they are not as they must be; the message says where.
+            RuntimeError: an invariant is broken; the message says which.
         """
         if not 0 <= len(self) <= self.settings.capacity:
             raise RuntimeError(f"Sequences {self._first} to {self._end - 1} are more than {self.settings.capacity}.")
@@ -205,7 +212,7 @@ class SequenceMemory:
             raise RuntimeError("A sequence that has left can be sampled.")
 
     def get_state(self) -> dict[str, Any]:
-        """Everything that samples and new sequences depend on; the arrays are the replay's own, not copies."""
+        """Returns everything that samples and new sequences depend on; arrays are views of the replay, not copies."""
         filled = min(self._end, self.settings.capacity)
         return {
             "numbers": np.array([self._first, self._end]),
@@ -220,7 +227,7 @@ class SequenceMemory:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continues exactly where `get_state` was taken; nothing was stored before."""
+        """Restores a state from `get_state` into a replay that is still empty, which then continues exactly."""
         self._first, self._end = map(int, state["numbers"])
         unpack_rng(self._rng, state["rng"])
         for name, rows in (("step_rows", self._step_rows), ("frame_rows", self._frame_rows)):
@@ -237,7 +244,7 @@ class SequenceMemory:
 
     @property
     def _places(self) -> np.ndarray:
-        """Where the sequences lie, the oldest first."""
+        """Positions of the stored sequences, oldest first."""
         return np.arange(self._first, self._end) % self.settings.capacity
 
     @property
@@ -263,40 +270,40 @@ class SequenceMemory:
 
 
 class MemoryWriter(SequenceWriter):
-    """A `SequenceWriter` to a `SequenceMemory`.
+    """A `SequenceWriter` that writes to a `SequenceMemory`.
 
-    It holds the rows of its game that later sequences need, each once.
+    It holds, once each, the rows of its current game that later sequences need.
 
     Args:
-        memory: that it writes to.
+        memory: replay to write to.
         priority: see `SequenceWriter`.
 
     Attributes:
-        held_steps, held_frames: numbers of the rows that it holds, int32 [N].
+        held_steps, held_frames: numbers of the rows that this writer holds, int32 [N].
     """
 
     def __init__(self, memory: SequenceMemory, priority: Priority | None) -> None:
         super().__init__(memory.layout, memory.settings, priority)
         self._memory = memory
-        self._step_rows: list[int] = []  # of the game, the last ones; some several times in a row
+        self._step_rows: list[int] = []  # the game's latest rows; padding repeats a number
         self._frame_rows: list[int] = []
         self.held_steps = self.held_frames = np.zeros(0, np.int32)
-        self._states: deque[list[np.ndarray]] = deque()  # of the sequences that have begun
+        self._states: deque[list[np.ndarray]] = deque()  # core states at the starts of sequences still incomplete
 
     def restart(self) -> None:
-        """Ends the present game as it is: the steps that come follow none of those before."""
+        """Breaks the current game off: steps that follow do not continue it."""
         self._end_game()
         self._end_unroll()
         self._count = 0
 
     def get_state(self) -> dict[str, Any]:
-        """Everything that the next unroll's sequences depend on besides what is stored."""
+        """Returns everything that the next unroll's sequences depend on besides the stored rows."""
         states = {str(i): np.array([state[i] for state in self._states]) for i in range(len(self._layout.states))}
         rows = {"steps": np.array(self._step_rows, np.int32), "frames": np.array(self._frame_rows, np.int32)}
         return {"count": self._count, "states": states} | rows
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continues exactly where `get_state` was taken."""
+        """Restores a state from `get_state`, from which the writer continues exactly."""
         self._count = state["count"]
         self._step_rows, self._frame_rows = state["steps"].tolist(), state["frames"].tolist()
         self.held_steps = np.unique(state["steps"])
@@ -340,7 +347,7 @@ class MemoryWriter(SequenceWriter):
         self._states.clear()
 
     def _end_unroll(self) -> None:
-        """Gives up the rows that no later sequence needs."""
+        """Releases the rows that no later sequence needs."""
         self._step_rows = self._step_rows[-(self._rows - 1) :]
         self.held_steps = _release(self._memory.steps, self.held_steps, self._step_rows)
         if self._memory.frames is not None:
@@ -360,7 +367,7 @@ class MemoryWriter(SequenceWriter):
 
 
 def _release(shared: SharedRows, held: np.ndarray, needed: list[int]) -> np.ndarray:
-    """Releases the rows that are held and not needed; returns the others."""
+    """Releases the held rows that are not needed, and returns the others."""
     is_needed = np.isin(held, np.array(needed, np.int32))
     shared.release(held[~is_needed])
     return held[is_needed]

@@ -1,4 +1,4 @@
-"""Cuts the steps of one environment into overlapping sequences, and stores them; on Reverb, in `ReverbWriter`."""
+"""Cuts the steps of one environment into overlapping sequences and stores them; `ReverbWriter` stores on Reverb."""
 
 from __future__ import annotations
 
@@ -16,26 +16,28 @@ from repro.replay.frame_stacks import OLDER
 from repro.replay.step_layout import FRAME, STATE, STEP, StepLayout
 
 TABLE = "sequences"
-"""Name of the table on Reverb."""
+"""Name of the Reverb table."""
 
 CHUNK = 8
-"""Steps that are compressed together; fewer would compress worse, more would be decompressed in vain."""
+"""Number of steps compressed together; fewer compress worse, and more decompress steps that no sequence needs."""
 
 IN_FLIGHT = 32
-"""Sequences that may be on their way to the server."""
+"""Maximum number of sequences that are on their way to the server."""
 
 Priority: TypeAlias = Callable[[Trajectory], float]
-"""Priority of a new sequence, from its rows: arrays [rows, ...], frames and core states left out."""
+"""Computes the priority of a new sequence from its rows: arrays [rows, ...], without frames and core states."""
 
 
 class SequenceSettings(NamedTuple):
-    """What a sequence is, and how it is sampled.
+    """Shape of sequences, and how they are stored and sampled.
 
-    steps: T, transitions of a sequence; it has T + 1 rows.
-    period: steps between the starts of two sequences, 1 for one from each step.
-    lead: rows without a transition before a game's first, so that a burn-in of so many rows has something to burn.
-    capacity: sequences; the oldest is replaced.
-    priority_exponent: 0 for uniform sampling.
+    Attributes:
+        steps: T, the number of transitions of a sequence, which has T + 1 rows.
+        period: number of steps between the starts of two sequences; 1 starts one at each step.
+        lead: number of padding rows without a transition before a game's first row, so that a burn-in of that many
+            rows costs no transitions.
+        capacity: number of sequences stored; a new one replaces the oldest.
+        priority_exponent: alpha, the exponent of the priorities; 0 samples uniformly.
     """
 
     steps: int
@@ -46,28 +48,33 @@ class SequenceSettings(NamedTuple):
 
 
 def write_group(writers: Iterable[SequenceWriter], arrays: Trajectory) -> None:
-    """Each writer takes the unroll of its environment: of arrays [N, T + 1, ...], whose last row is the next first."""
-    for i, writer in zip(range(len(arrays.reward)), writers):  # the range first: it ends without taking a writer
+    """Passes each writer the unroll of its environment.
+
+    Args:
+        writers: writers of the environments, in the order of the environments.
+        arrays: unrolls [N, T + 1, ...]. The last row is dropped, as it is also the first row of the next unroll.
+    """
+    for i, writer in zip(range(len(arrays.reward)), writers):  # the range is first, so that it takes no writer too many
         writer.append(tf.nest.map_structure(lambda x, i=i: x[i, :-1], arrays))
 
 
 class SequenceWriter(abc.ABC):
-    """Steps in the order of play go in; sequences of `steps` + 1 rows, `period` steps apart, come out.
+    """Turns steps in the order of play into sequences of `steps` + 1 rows that start `period` steps apart.
 
-    A sequence's first `lead` rows are there to burn in. What follows them begins at the first, the `period`-th, the
-    2 `period`-th .. step of a game and holds a transition of it. No sequence goes over a game's end: where it would,
-    rows LAST, which are no transition, fill it up, so that a game's last transitions are in as many sequences as those
-    before them. Rows LAST before its first step leave no transition to the burn-in alone.
+    A sequence's first `lead` rows are burn-in. The rows after them start at step 0, `period`, 2 `period` and so on of a
+    game and contain at least one of its transitions. No sequence extends over a game's end: it is padded with rows
+    LAST, which are no transitions, so that a game's last transitions are in as many sequences as earlier ones. Rows
+    LAST before the game's first step ensure that no transition is in the burn-in only.
 
-    Steps that begin in the middle of a game, as in a resumed run without its games, have nothing before them: the
-    core's state would not survive it. The first `lead` of them are burn-in alone.
+    Steps that begin in the middle of a game, as in a run resumed without its games, have no such rows before them,
+    which would reset the core's state. The first `lead` of these steps are burn-in only.
 
-    Subclasses say where rows and sequences are stored.
+    Subclasses store the rows and sequences.
 
     Args:
-        layout: of a step.
+        layout: how a step is stored.
         settings: see `SequenceSettings`.
-        priority: see `Priority`; None: 1 for all.
+        priority: see `Priority`; None for priority 1.
     """
 
     def __init__(self, layout: StepLayout, settings: SequenceSettings, priority: Priority | None) -> None:
@@ -78,7 +85,7 @@ class SequenceWriter(abc.ABC):
         self._count = 0  # rows of this game so far
 
     def append(self, unroll: Trajectory) -> None:
-        """Takes steps of one environment, arrays [T, ...] and `Frames`, which follow those of the call before."""
+        """Appends steps of one environment, arrays [T, ...] and `Frames`, that follow those of the previous call."""
         leaves = tf.nest.flatten(unroll)
         images = leaves[self._layout.image] if self._layout.image is not None else None
         self._begin_unroll(leaves)
@@ -86,7 +93,7 @@ class SequenceWriter(abc.ABC):
             if self._count == 0:
                 older = images[:OLDER] if images is not None and row == 0 and images[:OLDER].any() else None
                 self._begin_game(older)
-                # FIRST in the midst of a game, with frames before it that are not black, is a lost life.
+                # FIRST after frames that are not black is a lost life in the middle of a game.
                 for _ in range(self._lead if step_type == StepType.FIRST and older is None else 0):
                     self._append_row(row, is_lead=True)
             self._append_row(row)
@@ -98,36 +105,36 @@ class SequenceWriter(abc.ABC):
 
     @abc.abstractmethod
     def _begin_unroll(self, leaves: list[np.ndarray]) -> None:
-        """Takes the leaves [T, ...] of the rows that follow."""
+        """Receives the leaves [T, ...] of the unroll whose rows are stored next."""
 
     @abc.abstractmethod
     def _begin_game(self, older: np.ndarray | None) -> None:
-        """Takes the frames before the first row, uint8 [OLDER, height, width]; None: black, or there are none."""
+        """Receives the frames before a game's first row, uint8 [OLDER, height, width]; None if black or absent."""
 
     @abc.abstractmethod
     def _store_row(self, row: int, is_lead: bool, begins: bool) -> None:
-        """Adds a row of the unroll to those of the game.
+        """Appends a row of the unroll to the rows of the game.
 
         Args:
-            row: its number in the unroll; a row may come several times in a row.
-            is_lead: whether it stands before the game, black and LAST.
-            begins: whether a sequence begins with it, which keeps the core's state before it.
+            row: number of the row in the unroll; consecutive calls may repeat it.
+            is_lead: whether to append it as padding before the game, with a black frame and the step type LAST.
+            begins: whether a sequence begins with it, which then stores the core's state before this row.
         """
 
     @abc.abstractmethod
     def _store_sequence(self) -> None:
-        """Makes a sequence of the last rows."""
+        """Stores the latest rows as a sequence."""
 
     @abc.abstractmethod
     def _get_rows(self) -> list[Any]:
-        """Leaves of the last rows, [rows, ...], frames and core states left out."""
+        """Returns the leaves [rows, ...] of the latest rows; those of frames and core states are None."""
 
     @abc.abstractmethod
     def _end_game(self) -> None:
-        """No row that follows is in a sequence with those before."""
+        """Ends the game: rows that follow share no sequence with earlier ones."""
 
-    def _end_unroll(self) -> None:  # noqa: B027 - one that packs its rows one by one has nothing to do
-        """The next row is of another unroll."""
+    def _end_unroll(self) -> None:  # noqa: B027 - a subclass that stores its rows one by one has nothing to do
+        """Ends the unroll: the next row belongs to another one."""
 
     def _append_row(self, row: int, is_lead: bool = False) -> None:
         self._store_row(row, is_lead, self._count % self._period == 0)
@@ -137,25 +144,25 @@ class SequenceWriter(abc.ABC):
             self._store_sequence()
 
     def _fill_up(self, row: int) -> None:
-        """Repeats the LAST row, behind the game's last transition, until every transition is in all its sequences."""
+        """Repeats the row LAST after the game's last transition until every transition is in all its sequences."""
         transition = self._count - 2  # number of the row before the LAST one
-        final_start = (transition - self._lead) // self._period * self._period  # the last with a transition to learn
+        final_start = (transition - self._lead) // self._period * self._period  # last one with a transition to learn
         if final_start >= 0:
             while self._count < final_start + self._rows:
                 self._append_row(row)
 
     def _get_priority(self) -> float:
-        """That of a sequence of the last rows."""
+        """Returns the priority of a sequence of the latest rows."""
         if self._priority is None:
             return 1.0
         return self._priority(tf.nest.pack_sequence_as(self._layout.spec, self._get_rows()))
 
 
 class ReverbWriter(SequenceWriter):
-    """A `SequenceWriter` to the table of a Reverb server.
+    """A `SequenceWriter` that writes to the table of a Reverb server.
 
     Args:
-        client: of the server.
+        client: client of the server.
         layout, settings, priority: as for `SequenceWriter`.
     """
 
@@ -169,7 +176,7 @@ class ReverbWriter(SequenceWriter):
             self._writer.configure(
                 (column,), num_keep_alive_refs=keep, max_chunk_length=1 if column == STATE else CHUNK
             )
-        self._last_records: deque[np.ndarray] = deque(maxlen=self._rows)  # of the last rows
+        self._last_records: deque[np.ndarray] = deque(maxlen=self._rows)  # small values of the latest rows, as bytes
 
     def flush(self) -> None:
         """Waits until the server has every sequence."""
@@ -184,7 +191,7 @@ class ReverbWriter(SequenceWriter):
         self._images = leaves[self._layout.image] if self._layout.image is not None else None
 
     def _begin_game(self, older: np.ndarray | None) -> None:
-        if self._images is not None:  # so that the first stack is whole, whatever leads to it
+        if self._images is not None:  # so that the first row has a complete stack
             for frame in np.zeros_like(self._images[:OLDER]) if older is None else older:
                 self._writer.append({FRAME: frame})
 
@@ -216,6 +223,6 @@ class ReverbWriter(SequenceWriter):
 
 
 def lead_row(spec: Trajectory, leaves: list[np.ndarray], row: int) -> list[np.ndarray]:
-    """Leaves [1, ...] of a row, its step type LAST."""
+    """Returns the leaves [1, ...] of a row with its step type changed to LAST."""
     step = tf.nest.pack_sequence_as(spec, [leaf[row : row + 1] for leaf in leaves])
     return tf.nest.flatten(step._replace(step_type=np.full_like(step.step_type, StepType.LAST)))

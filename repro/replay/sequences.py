@@ -1,4 +1,4 @@
-"""Sequences of steps on Reverb, sampled uniformly or by priority: the replay of R2D2 where actors are processes."""
+"""Reverb replay of sequences of steps, sampled uniformly or by priority, for R2D2 with actors in processes."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ from repro.replay.step_layout import FRAME, STATE, STEP, StepLayout
 
 
 class EmptyReplayError(RuntimeError):
-    """There was nothing to sample for a while."""
+    """The replay stayed empty for longer than a sample may wait."""
 
 
 class Sample(NamedTuple):
     """A batch from the replay.
 
-    sequences: `Trajectory` of arrays [B, T + 1, ...], and `Frames` of tensors in place of stacks; a core state is that
-        before the first row, [B, units].
-    keys: of the sequences, uint64 [B], for `set_priorities`.
-    probabilities: with which each was sampled, float64 [B].
-    size: sequences that there were to sample from, int64 [B].
+    Attributes:
+        sequences: `Trajectory` of arrays [B, T + 1, ...] with `Frames` in place of stacks; its core state is the state
+            before the first row, [B, units].
+        keys: keys of the sequences for `set_priorities`, uint64 [B].
+        probabilities: probability with which each sequence was sampled, float64 [B].
+        size: number of sequences in the replay when each was sampled, int64 [B].
     """
 
     sequences: Trajectory
@@ -44,7 +45,7 @@ class Sample(NamedTuple):
 
 
 def check_priorities(priorities: np.ndarray) -> None:
-    """Raises ValueError where a priority is negative or not finite."""
+    """Raises ValueError if a priority is negative or not finite."""
     if not (np.isfinite(priorities) & (priorities >= 0)).all():
         raise ValueError(f"A priority must be a number of at least 0; given were {priorities.tolist()}.")
 
@@ -52,24 +53,24 @@ def check_priorities(priorities: np.ndarray) -> None:
 def make_writer(
     client: reverb.Client, spec: Trajectory, settings: SequenceSettings, priority: Priority | None
 ) -> ReverbWriter:
-    """A writer for one environment, in whatever process.
+    """Returns a writer for one environment, which may be in any process.
 
     Args:
-        client: of the replay's server.
-        spec, settings: of the replay.
-        priority: of new sequences; None: 1 for all.
+        client: client of the replay's server.
+        spec, settings: as for `SequenceReplay`.
+        priority: function that computes the priority of a new sequence; None for priority 1.
     """
     return ReverbWriter(client, StepLayout(spec), settings, priority)
 
 
 class StoredSequences:
-    """The table of a `SequenceReplay`, in whatever process its server is.
+    """Client of the table of a `SequenceReplay`, whose server may be in any process.
 
     Args:
-        layout: of a step.
-        address: of the server.
-        empty_seconds: longest wait for the first sequence; None: for ever.
-        is_here: whether the server is in this process, whose line on the screen is left out.
+        layout: how a step is stored.
+        address: host and port of the server.
+        empty_seconds: maximum number of seconds to wait for a sequence while the table is empty; None for no limit.
+        is_here: whether the server is in this process; a line that it prints at the first sample is then suppressed.
     """
 
     def __init__(
@@ -82,14 +83,14 @@ class StoredSequences:
         self._batches: dict[int, Iterator[Any]] = {}
 
     def __len__(self) -> int:
-        """Sequences that can be sampled."""
+        """Number of sequences that can be sampled."""
         return int(self._client.server_info()[TABLE].current_size)
 
     def sample(self, size: int) -> Sample:
-        """See `SequenceReplay`.
+        """Samples `size` sequences; waits while the replay is empty.
 
         Raises:
-            EmptyReplayError: see there.
+            EmptyReplayError: the replay stayed empty for `empty_seconds`.
         """
         try:
             if size not in self._batches:
@@ -97,7 +98,7 @@ class StoredSequences:
                     self._batches[size] = self._begin_sampling(size)
             info, columns = next(self._batches[size])
         except Exception as error:
-            self._batches.pop(size, None)  # it would bring no more
+            self._batches.pop(size, None)  # an iterator that raised returns no more batches
             if isinstance(error, StopIteration):
                 raise EmptyReplayError from error
             raise
@@ -107,16 +108,16 @@ class StoredSequences:
             leaves[self._layout.image] = Frames(columns[FRAME])
         sequences = tf.nest.pack_sequence_as(self._layout.spec, leaves)
         count, probability = info.table_size.numpy(), info.probability.numpy()
-        # Where every priority is 0, Reverb samples uniformly and calls each probability 0.
+        # Where every priority is 0, Reverb samples uniformly but reports each probability as 0.
         return Sample(sequences, info.key.numpy(), np.where(probability > 0, probability, 1 / count), count)
 
     def set_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
-        """See `SequenceReplay`."""
+        """Sets priorities; see `SequenceReplay.set_priorities`."""
         check_priorities(priorities)
         self._client.mutate_priorities(TABLE, dict(zip(keys.tolist(), priorities.tolist())))
 
     def close(self) -> None:
-        """Ends the sampling; to be called before the server ends."""
+        """Ends the sampling; call it before the server is stopped."""
         self._batches.clear()
 
     def _begin_sampling(self, size: int) -> Iterator[Any]:
@@ -128,7 +129,7 @@ class StoredSequences:
             rate_limiter_timeout_ms=self._empty_ms,
         )
         batches = iter(dataset.batch(size, drop_remainder=True))
-        # The first sample opens the server's stream, which writes a line on the screen.
+        # The first sample opens the server's stream, which prints a line on the screen.
         first = next(batches)
         return itertools.chain([first], batches)
 
@@ -136,22 +137,22 @@ class StoredSequences:
 class SequenceReplay:
     """A Reverb server in this process with one table of sequences.
 
-    Sequences that overlap share their steps, and stacks of frames are stored frame by frame, so that a step
-    costs one frame and some bytes, compressed. Sampling cannot be seeded: a run with this replay repeats in
-    distribution.
+    Overlapping sequences share their steps, and stacks of frames are stored frame by frame, so that a step takes the
+    compressed memory of one frame and some bytes. Sampling cannot be seeded: runs with this replay are reproducible in
+    distribution only.
 
-    Reverb's server cannot be bound to this machine, even where all clients are on it: it listens on every interface and
-    trusts whoever connects. A firewall has to keep others out.
-
-    Attributes:
-        restarts, lost: see `ServedReplay`; of a replay that was in a process of its own before.
+    Reverb's server cannot be bound to this machine's loopback interface, even where all clients are local: it listens
+    on every interface and trusts every client. A firewall has to keep others out.
 
     Args:
-        spec: of one step of one environment, as `collect_data_spec` of an agent.
+        spec: spec of one step of one environment, such as an agent's `collect_data_spec`.
         settings: see `SequenceSettings`.
-        working: folder for a checkpoint that is being written, on the disk of the run's checkpoints.
-        more_tables: that the server has besides, and saves with the sequences.
-        port: of the server; None: a free one.
+        working: folder for a checkpoint while it is being written, on the disk of the run's checkpoints.
+        more_tables: further tables of the server, which are saved with the sequences.
+        port: port of the server; None for a free one.
+
+    Attributes:
+        restarts, lost: totals of a restored replay that ran in a process of its own before; see `ServedReplay`.
     """
 
     def __init__(
@@ -179,9 +180,9 @@ class SequenceReplay:
         return self._totals.lost
 
     def start(self, saved: Path | None = None) -> None:
-        """Starts the server, empty or with what `save` wrote to a folder.
+        """Starts the server, either empty or with the sequences that `save` wrote to a folder.
 
-        What is in other tables there is dropped, as of an evaluator that is no more.
+        Tables of the checkpoint that this server does not have, such as an earlier evaluator's, are dropped.
         """
         settings, exponent = self._settings, self._settings.priority_exponent
         self._totals = read_totals(saved) if saved else Totals()
@@ -211,19 +212,19 @@ class SequenceReplay:
         """Address of the server, for writers in other processes.
 
         Raises:
-            RuntimeError: it was not started.
+            RuntimeError: the server was not started.
         """
         if self._server is None:
             raise RuntimeError("The replay was not started.")
         return f"localhost:{self._server.port}"
 
     def __len__(self) -> int:
-        """Sequences that can be sampled."""
+        """Number of sequences that can be sampled."""
         return len(self._stored)
 
     @property
     def num_written(self) -> int:
-        """Sequences that were ever written, before a checkpoint that it began with, too."""
+        """Number of sequences ever written, including those before the checkpoint that the server started from."""
         return int(self._client.server_info()[TABLE].rate_limiter_info.insert_stats.completed)
 
     def sample(self, size: int) -> Sample:
@@ -231,15 +232,15 @@ class SequenceReplay:
         return self._stored.sample(size)
 
     def set_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
-        """Gives sampled sequences new priorities, float [B], not negative; those that left are passed over.
+        """Sets the priorities, float [B], 0 or more, of sampled sequences; sequences since removed are skipped.
 
         Raises:
-            ValueError: a priority is negative or not finite; none was set.
+            ValueError: a priority is negative or not finite; none is set.
         """
         self._stored.set_priorities(keys, priorities)
 
     def save(self, folder: Path) -> None:
-        """Writes all sequences to `folder`, which must not exist yet. Call it when every writer was flushed.
+        """Writes all sequences to `folder`, which must not exist yet; flush every writer before.
 
         Raises:
             OSError: the disk is full or not writable.
@@ -253,14 +254,14 @@ class SequenceReplay:
         written.rename(folder)
 
     def confirm_saved(self, folder: Path) -> None:
-        """Nothing: it is in this process, and is not started again."""
+        """Does nothing: this replay runs in this process and is never restarted."""
 
     def get_state(self) -> dict[str, Any]:
-        """Nothing: `save` writes it all."""
+        """Returns nothing: `save` writes everything."""
         return {}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Nothing: `start` reads it all."""
+        """Does nothing: `start` reads everything."""
 
     def close(self) -> None:
         if self._server is not None:

@@ -1,4 +1,4 @@
-"""Rows of arrays that several sequences share, kept as long as one of them is there."""
+"""Rows of arrays that several sequences share, kept as long as one of them is stored."""
 
 from __future__ import annotations
 
@@ -11,32 +11,35 @@ from repro.aligned import aligned_empty
 
 
 class SharedRows:
-    """Arrays whose rows are stored once and held by whoever needs them; a row that nobody holds is free.
+    """Arrays with reference-counted rows: each row is stored once, and free when nobody holds it.
 
-    Memory is taken up as rows come: a row that was never used is used only where no other is free.
+    Memory is taken up as rows arrive: a row that was never used is taken only if no other one is free.
 
     Args:
-        capacity: rows.
-        leaves: shape of a row and type, for each array.
+        capacity: number of rows.
+        leaves: shape of a row and dtype of each array.
     """
 
     def __init__(self, capacity: int, leaves: Sequence[tuple[tuple[int, ...], np.dtype | type]]) -> None:
         self._arrays = [np.zeros((capacity, *shape), dtype) for shape, dtype in leaves]
         self._holders = np.zeros(capacity, np.int32)
-        self._free = np.zeros(capacity, np.int32)  # numbers of rows that were given up, the first `_num_free`
+        self._free = np.zeros(capacity, np.int32)  # the first `_num_free` are the numbers of released rows
         self._num_free = 0
-        self._used = 0  # rows that were ever used
+        self._used = 0  # number of rows ever used
 
     @property
     def room(self) -> int:
-        """Rows that are free."""
+        """Number of free rows."""
         return self._num_free + len(self._holders) - self._used
 
     def store(self, values: Sequence[np.ndarray]) -> np.ndarray:
-        """Stores values [N, ...] of each array; returns their rows' numbers, int32 [N]. The caller holds each once.
+        """Stores values [N, ...] of each array in rows that the caller then holds once, and returns their numbers.
+
+        Returns:
+            Numbers of the rows, int32 [N].
 
         Raises:
-            ValueError: there is no room; nothing was stored.
+            ValueError: there is no room; nothing is stored.
         """
         count = len(values[0])
         if count > self.room:
@@ -53,30 +56,30 @@ class SharedRows:
         return rows
 
     def hold(self, rows: np.ndarray) -> None:
-        """Holds rows once more for each time that they are named, int32 [N]."""
+        """Holds rows, int32 [N], once more for each time that they occur."""
         np.add.at(self._holders, rows, 1)
 
     def release(self, rows: np.ndarray) -> None:
-        """Takes back what `store` or `hold` gave, once for each time that rows are named."""
+        """Undoes one `store` or `hold` of rows, int32 [N], for each time that they occur."""
         np.subtract.at(self._holders, rows, 1)
         free = np.unique(rows[self._holders[rows] == 0])
         self._free[self._num_free : self._num_free + len(free)] = free
         self._num_free += len(free)
 
     def take(self, rows: np.ndarray) -> list[np.ndarray]:
-        """Copies of rows, int32 [..., N], of each array, [..., N, ...], in aligned memory."""
+        """Returns aligned copies [..., N, ...] of rows, int32 [..., N], of each array."""
         return [taken(array, rows) for array in self._arrays]
 
     def get_state(self) -> dict[str, Any]:
-        """All that is stored, without copies; who holds what is for the owner to know."""
+        """Returns views of the stored rows; the owner keeps track of which rows are held."""
         return {str(i): array[: self._used] for i, array in enumerate(self._arrays)}
 
     def set_state(self, state: dict[str, Any], held: Sequence[np.ndarray]) -> None:
-        """Continues where `get_state` was taken.
+        """Restores a state.
 
         Args:
-            state: of `get_state`.
-            held: rows, each as often as it was held.
+            state: state from `get_state`.
+            held: numbers of held rows, each as often as it was held.
         """
         for i, array in enumerate(self._arrays):
             self._used = len(state[str(i)])
@@ -89,10 +92,13 @@ class SharedRows:
         self._num_free = len(free)
 
     def check_valid(self, held: Sequence[np.ndarray]) -> None:
-        """Checks the books against all that is held, rows each as often as it is.
+        """Checks the counts of holders and the free rows.
+
+        Args:
+            held: numbers of held rows, each as often as it is held.
 
         Raises:
-            RuntimeError: they are not as they must be; the message says where.
+            RuntimeError: they do not match `held`; the message says which.
         """
         counts = np.zeros_like(self._holders)
         for rows in held:
@@ -104,6 +110,6 @@ class SharedRows:
 
 
 def taken(array: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Copies of rows of an array, [..., N, ...], in aligned memory."""
+    """Returns an aligned copy [..., N, ...] of rows, int [..., N], of an array."""
     out = aligned_empty((*rows.shape, *array.shape[1:]), array.dtype)
-    return np.take(array, rows, axis=0, out=out, mode="clip")  # a check of the bounds would copy once more
+    return np.take(array, rows, axis=0, out=out, mode="clip")  # a check of the bounds would copy twice

@@ -12,27 +12,27 @@ from repro.environments.specs import FrameStackSpec, unwrapped
 from repro.replay.frame_stacks import OLDER
 
 FRAME, STEP, STATE = "frame", "step", "state"
-"""Columns: the newest frame of the stack; all other values of the step, byte after byte; the core's state."""
+"""Names of the columns: newest frame of the stack; bytes of the step's small values; core's state."""
 
 
 class StepLayout:
-    """Where the leaves of a step lie.
+    """Assignment of the leaves of a step to columns.
 
-    A stack of frames (`FrameStackSpec`) is stored as its newest frame: the steps before have the others.
-    `policy_info["core_state"]` is stored apart, since only a sequence's first step needs it. One column of bytes for
-    all the rest costs a fraction of a column for each.
+    A stack of frames (`FrameStackSpec`) is stored as its newest frame, since earlier steps contain the others.
+    `policy_info["core_state"]` is stored separately, since only a sequence's first step needs it. All other leaves are
+    packed into one column of bytes, which costs a fraction of one column for each.
 
     Args:
-        spec: of one step of one environment.
+        spec: spec of one step of one environment.
 
     Attributes:
-        spec: as given, unwrapped.
-        image: index of the stack among the flattened leaves; None without one.
-        states: indices of the core state's leaves.
-        small: indices of all others.
+        spec: the spec, unwrapped.
+        image: index of the stack of frames among the flattened leaves; None without one.
+        states: indices of the leaves of the core's state.
+        small: indices of all other leaves.
 
     Raises:
-        ValueError: more than one stack.
+        ValueError: a step has more than one stack of frames.
     """
 
     def __init__(self, spec: Trajectory) -> None:
@@ -49,7 +49,7 @@ class StepLayout:
         )
 
     def signature(self, rows: int) -> dict[str, Any]:
-        """Specs of the columns of a sequence of `rows` steps."""
+        """Returns the specs of the columns of a sequence of `rows` rows."""
         columns: dict[str, Any] = {STEP: tf.TensorSpec([rows, self._record.itemsize], tf.uint8)}
         if self.image is not None:
             columns[FRAME] = tf.TensorSpec([OLDER + rows, *self._leaves[self.image].shape[:2]], tf.uint8)
@@ -58,18 +58,27 @@ class StepLayout:
         return columns
 
     def pack(self, leaves: list[np.ndarray]) -> np.ndarray:
-        """The small values of T steps as bytes, uint8 [T, bytes], from leaves [T, ...]."""
+        """Returns the small values of T steps as bytes, uint8 [T, bytes], given all leaves [T, ...]."""
         record = np.empty(len(leaves[0]), self._record)
         for i in self.small:
             record[str(i)] = leaves[i]
         return record.view(np.uint8).reshape(len(record), -1)
 
     def pack_state(self, leaves: list[np.ndarray], row: int) -> np.ndarray:
-        """The core's state before a row, float32 [units of all its parts]."""
+        """Returns the core's state before a row, float32 [units], with all its parts concatenated."""
         return np.concatenate([leaves[i][row].ravel() for i in self.states])
 
     def unpack(self, steps: np.ndarray, states: np.ndarray | None) -> list[Any]:
-        """Leaves [B, rows, ...] from columns [B, rows, bytes] and [B, units], or without B; the stack's stays None."""
+        """Returns the leaves of steps and core states; the leaf of the stack of frames is None.
+
+        Args:
+            steps: bytes of the small values, uint8 [B, rows, bytes] or [rows, bytes].
+            states: core states, float32 [B, units]; None leaves their leaves None.
+
+        Returns:
+            Leaves in the order of the flattened spec: small values [B, rows, ...] or [rows, ...], and core states
+            [B, ...].
+        """
         record = np.ascontiguousarray(steps).view(self._record)[..., 0]  # [B, rows]
         leaves: list[Any] = [None] * len(self._leaves)
         for i in self.small:
@@ -86,7 +95,7 @@ class StepLayout:
 
 
 def state_indices(spec: Trajectory) -> list[int]:
-    """Which of the flattened leaves belong to the core's state."""
+    """Returns the indices of the flattened leaves that belong to the core's state."""
     marks = tf.nest.map_structure(lambda _: False, spec)
     if isinstance(spec.policy_info, dict) and "core_state" in spec.policy_info:
         states = tf.nest.map_structure(lambda _: True, spec.policy_info["core_state"])

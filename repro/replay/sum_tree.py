@@ -1,4 +1,4 @@
-"""Sampling in proportion to weights that change, at the cost of the logarithm of their number."""
+"""Sampling in proportion to weights that change, in time logarithmic in their number."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 class SumTree:
     """A binary tree of sums over weights.
 
-    Each node is the sum of its two, computed again when one of them changes, so that the tree depends on the present
-    weights alone and no rounding adds up.
+    A node is the sum of its two children and recomputed whenever one of them changes, so that the tree depends on the
+    current weights only and rounding errors do not accumulate.
 
     Args:
-        capacity: weights, all 0 at first.
+        capacity: number of weights, all 0 at first.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -28,31 +28,31 @@ class SumTree:
 
     @property
     def weights(self) -> np.ndarray:
-        """All of them, float64 [capacity], not to be written to."""
+        """View of all weights, float64 [capacity]; do not write to it."""
         return self._nodes[self._leaves : self._leaves + self._capacity]
 
     def set(self, places: np.ndarray, weights: np.ndarray) -> None:
-        """Gives places, int64 [B], new weights, float64 [B], not negative; of one place twice the last counts."""
+        """Sets the weights, float64 [B], 0 or more, of positions, int64 [B]; of duplicates the last counts."""
         _set(self._nodes, places + self._leaves, weights)
 
     def set_all(self, weights: np.ndarray) -> None:
-        """Gives the first places new weights, float64 [N], and all others 0."""
+        """Sets the first N weights to `weights`, float64 [N], and all others to 0."""
         self._nodes[:] = 0.0
         self._nodes[self._leaves : self._leaves + len(weights)] = weights
         begin = self._leaves
-        while begin > 1:  # from level to level
+        while begin > 1:  # level by level, up to the root
             self._nodes[begin // 2 : begin] = self._nodes[begin : 2 * begin].reshape(-1, 2).sum(axis=1)
             begin //= 2
 
     def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
-        """Places sampled in proportion to their weights, with replacement, int64 [size]; one weight is above 0."""
+        """Samples positions, int64 [size], in proportion to their weights, with replacement; `total` must exceed 0."""
         return _find(self._nodes, rng.random(size) * self.total) - self._leaves
 
     def check_valid(self) -> None:
         """Checks the sums.
 
         Raises:
-            RuntimeError: a node is not the sum of its two, or a weight is negative.
+            RuntimeError: a node is not the sum of its children, or a weight is negative.
         """
         sums = self._nodes[2:].reshape(-1, 2).sum(axis=1)
         if not np.array_equal(self._nodes[1 : self._leaves], sums) or (self._nodes < 0.0).any():
@@ -71,13 +71,13 @@ def _set(nodes: np.ndarray, leaves: np.ndarray, weights: np.ndarray) -> None:
 
 @numba.njit(cache=True)
 def _find(nodes: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """The leaf in whose part of [0, total) each point lies."""
+    """Returns for each point in [0, total) the leaf whose interval contains it."""
     found = np.empty(points.size, np.int64)
     for i in range(points.size):
         node, point = 1, points[i]
         while 2 * node < nodes.size:
             node *= 2
-            if point >= nodes[node] and nodes[node + 1] > 0.0:  # rounding may leave a point behind the last weight
+            if point >= nodes[node] and nodes[node + 1] > 0.0:  # rounding may leave a point after the last weight
                 point -= nodes[node]
                 node += 1
         found[i] = node

@@ -1,4 +1,4 @@
-"""The last unrolls that actors made, sampled uniformly: ACER's replay (Section 3), and IMPALA's (Section 5.2.2)."""
+"""Replay of the actors' latest unrolls, sampled uniformly: ACER's (Section 3) and IMPALA's (Section 5.2.2)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from repro.replay.step_layout import state_indices
 
 
 def min_capacity(spec: Trajectory) -> int:
-    """Unrolls that a replay must have room for, so that one is always there to be sampled.
+    """Returns the smallest capacity of a replay that always leaves an unroll to sample.
 
-    Two where stacks of frames are stored: a game that starts inside an unroll may take the place of the oldest one.
+    It is 2 where stacks of frames are stored, since the additional frames of a game that starts inside an unroll may
+    displace the oldest unroll, and 1 otherwise.
 
     Args:
         spec: as for `UnrollReplay`.
@@ -26,22 +27,23 @@ def min_capacity(spec: Trajectory) -> int:
 
 
 class UnrollReplay:
-    """Trajectories of T steps and the observation behind them, first in first out, in preallocated arrays.
+    """Stores trajectories of T steps and the observation after them, first in, first out, in preallocated arrays.
 
-    Stacks of frames come, are stored and go as `Frames`; any other observation as it is. Of `policy_info["core_state"]`
-    the first row is stored, the state that an unroll begins with; the others are sampled as zeros.
-    Plain arrays rather than a Reverb table: samples repeat with a seed, and a checkpoint holds the very same bytes.
+    Stacks of frames are added, stored and sampled as `Frames`, and other observations unchanged. Only the first row of
+    `policy_info["core_state"]`, the state at the start of an unroll, is stored; the other rows are sampled as zeros.
+    Plain arrays are used rather than a Reverb table so that samples are reproducible with a seed and a checkpoint
+    holds the same bytes.
 
     Args:
-        spec: of one step of one environment, as `collect_data_spec` of an agent.
+        spec: spec of one step of one environment, such as an agent's `collect_data_spec`.
         unroll_length: T.
-        capacity: unrolls.
+        capacity: number of unrolls.
 
     Attributes:
-        capacity: unrolls.
+        capacity: number of unrolls.
 
     Raises:
-        ValueError: no capacity.
+        ValueError: the capacity is below 1.
     """
 
     def __init__(self, spec: Trajectory, unroll_length: int, capacity: int) -> None:
@@ -49,8 +51,8 @@ class UnrollReplay:
             raise ValueError(f"The replay must hold one unroll at least, not {capacity}.")
         self._spec = unwrapped(spec)
         self.capacity = capacity
-        self._end = 0  # number of the next unroll; unroll i lies at i % capacity
-        self._first_found = 0  # at the last search; it only grows
+        self._end = 0  # number of the next unroll; unroll i is stored at i % capacity
+        self._first_found = 0  # `_first` at its last search; it only grows
         self._rows = rows = unroll_length + 1
         self._images: dict[int, FrameRing] = {}
         self._states = frozenset(state_indices(spec))
@@ -58,14 +60,14 @@ class UnrollReplay:
         for i, leaf in enumerate(tf.nest.flatten(spec)):
             shape, dtype = tuple(leaf.shape), leaf.dtype.as_numpy_dtype
             if isinstance(leaf, FrameStackSpec):
-                # A game that starts inside an unroll takes three frames more, at the cost of the oldest unroll.
+                # A game that starts inside an unroll takes three more frames, at the cost of the oldest unroll.
                 self._images[i] = FrameRing(capacity * (OLDER + rows), shape[0], shape[1])
                 shape, dtype = (STACK,), np.int64  # numbers of frames
             stored_rows = 1 if i in self._states else rows
             self._arrays.append(np.zeros((capacity, stored_rows, *shape), dtype))
 
     def __len__(self) -> int:
-        """Unrolls that can be sampled."""
+        """Number of unrolls that can be sampled."""
         return self._end - self._first
 
     @property
@@ -75,13 +77,13 @@ class UnrollReplay:
 
     @property
     def nbytes(self) -> int:
-        """Memory of all that is stored when full."""
+        """Bytes of the full replay."""
         images = sum(images.nbytes for images in self._images.values())
         return images + sum(array.nbytes for array in self._arrays)
 
     @property
     def _first(self) -> int:
-        """Number of the oldest unroll all of which is still there."""
+        """Number of the oldest unroll whose frames are all still stored."""
         first = max(self._first_found, self._end - self.capacity)
         for i, images in self._images.items():
             while first < self._end and self._arrays[i][first % self.capacity].min() < images.first:
@@ -90,7 +92,7 @@ class UnrollReplay:
         return first
 
     def add(self, unrolls: Trajectory) -> None:
-        """Stores unrolls, arrays [G, T+1, ...], in place of the oldest."""
+        """Stores unrolls, arrays [G, T+1, ...], which replace the oldest ones of a full replay."""
         leaves, starts = tf.nest.flatten(unrolls), game_starts(unrolls.step_type)
         for g in range(len(starts)):
             row = self._end % self.capacity
@@ -102,18 +104,18 @@ class UnrollReplay:
             self._end += 1
 
     def sample(self, rng: np.random.Generator, size: int) -> Trajectory:
-        """`size` unrolls sampled uniformly with replacement, [size, T+1, ...], in arrays of their own.
+        """Returns copies [size, T+1, ...] of `size` unrolls sampled uniformly with replacement.
 
         Raises:
-            ValueError: nothing is stored yet.
+            ValueError: no unroll is stored yet.
         """
         return self.take(self.sample_numbers(rng, size))
 
     def sample_numbers(self, rng: np.random.Generator, size: int) -> np.ndarray:
-        """Numbers of `size` unrolls sampled uniformly with replacement, int64 [size].
+        """Returns the numbers, int64 [size], of `size` unrolls sampled uniformly with replacement.
 
         Raises:
-            ValueError: nothing is stored yet.
+            ValueError: no unroll is stored yet.
         """
         first = self._first
         if first == self._end:
@@ -121,7 +123,7 @@ class UnrollReplay:
         return rng.integers(first, self._end, size)
 
     def take(self, numbers: np.ndarray) -> Trajectory:
-        """Unrolls that are still there, [size, T+1, ...], in arrays of their own, by their numbers [size]."""
+        """Returns copies [size, T+1, ...] of unrolls that are still stored, given their numbers [size]."""
         rows = numbers % self.capacity
         taken: list[Any] = []
         for i, array in enumerate(self._arrays):
@@ -133,10 +135,10 @@ class UnrollReplay:
         return tf.nest.pack_sequence_as(self._spec, taken)
 
     def check_valid(self) -> None:
-        """Checks the books against each other.
+        """Checks the invariants of unrolls and frames.
 
         Raises:
-            RuntimeError: they are not as they must be; the message says where.
+            RuntimeError: an invariant is broken; the message says which.
         """
         first = self._first
         if not 0 <= self._end - first <= self.capacity:

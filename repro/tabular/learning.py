@@ -1,8 +1,8 @@
 """Learning action values from a stream of experience: C-trace, Section 4, Figure 3.
 
-Q is updated after each piece of experience of the behaviour policy: an episode, or a round of a fixed number of steps,
-episode after episode. Q(x_t, a_t) then moves towards its targets, which are made of the piece's later steps and of Q as
-the piece found it. All repetitions may be learned side by side; methods learn from the same experience.
+Q is updated after each piece of the behaviour policy's experience: an episode, or a round of a fixed number of steps
+through successive episodes. Q(x_t, a_t) then moves towards its targets, which are computed from the piece's later steps
+and from Q before the update. Repetitions may be learned side by side; all methods learn from the same experience.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import numba
 import numpy as np
 
 from repro.tabular.mdps import FiniteMDP, mix
-from repro.tabular.operators import IMPORTANCE, TRACES, Method, ratio, trace_coefficients
+from repro.tabular.operators import IMPORTANCE, TRACES, Method, n_step_length, ratio, trace_coefficients
 from repro.tabular.simulation import cumulative, sample
 
 
 class Steps(NamedTuple):
-    """T steps of each of R streams: states x_t, actions a_t and the states y_t they led to, int [T, R].
+    """T steps of each of R streams: states x_t, actions a_t and the states y_t that they lead to, int [T, R].
 
-    y_t differs from x_{t+1} where the episode ended.
+    y_t, the field `following`, differs from x_{t+1} where the episode ended.
     """
 
     states: np.ndarray
@@ -33,12 +33,12 @@ def finished_episodes(steps: Steps, terminal: np.ndarray, stream: int) -> Iterat
     """Yields the episodes of one stream that end within its steps, in order.
 
     Args:
-        steps: of all streams, from the start of an episode on.
-        terminal: bool [S].
-        stream: number of the stream.
+        steps: steps of all streams, from the start of an episode on.
+        terminal: whether each state is terminal, bool [S].
+        stream: index of the stream.
 
     Yields:
-        The number of steps that the stream has made at the episode's end, and the episode's steps, [L, 1].
+        The number of the stream's steps up to the episode's end, and the episode's steps, [L, 1].
     """
     start = 0
     for end in np.flatnonzero(terminal[steps.following[:, stream]]) + 1:
@@ -47,13 +47,13 @@ def finished_episodes(steps: Steps, terminal: np.ndarray, stream: int) -> Iterat
 
 
 class Stream:
-    """Experience of the behaviour policy in R independent streams, episodes following each other.
+    """Experience of the behaviour policy in R independent streams of successive episodes.
 
     Args:
         mdp: the MDP.
         mu: behaviour policy, [S, A].
         num_streams: R.
-        rng: for all samples.
+        rng: source of all samples.
     """
 
     def __init__(self, mdp: FiniteMDP, mu: np.ndarray, num_streams: int, rng: np.random.Generator) -> None:
@@ -63,7 +63,7 @@ class Stream:
         self._states = sample(self._starts, rng.random(num_streams))
 
     def take(self, num_steps: int) -> Steps:
-        """The next `num_steps` steps of every stream."""
+        """Samples the next `num_steps` steps of every stream."""
         steps = Steps(*(np.empty((num_steps, len(self._states)), np.int64) for _ in Steps._fields))
         uniforms = self._rng.random((num_steps, 3, len(self._states)))
         for t in range(num_steps):
@@ -90,33 +90,34 @@ def learn(
 ) -> None:
     """Learns from one piece of experience, in place: Q(x, a) += learning_rate (target - Q(x, a)).
 
-    A target sees no step behind the end of its episode or of the piece: trace rules cut there, n-step returns
-    bootstrap from the state reached.
+    A target uses no step after the end of its episode or of the piece: trace rules cut there, n-step returns bootstrap
+    from the state reached.
 
     Args:
-        q: estimates, [R, S, A]; 0 in terminal states.
+        q: estimates, [R, S, A], updated in place; 0 in terminal states.
         mdp: the MDP.
-        steps: from `Stream.take`.
+        steps: steps from `Stream.take`.
         pi: target policies before mixing, [R, S, A].
         mu: behaviour policy, [S, A].
-        method: the method.
+        method: the evaluation method.
         learning_rate: in (0, 1].
-        visits: what a pair that the piece visits several times moves by: `compound`, by the target of each visit in
-            turn, so that its steps compound; `mean`, once, by the mean target of its visits.
+        visits: update of a pair that the piece visits several times: `compound`, towards the target of each visit in
+            turn, so that the updates compound; `mean`, once, towards the mean target of its visits.
 
     Raises:
-        ValueError: unknown kind of visits.
+        ValueError: the kind of visits or the rule is unknown, or an n-step rule has an n below 1.
     """
     if visits not in VISITS:
-        raise ValueError(f"Unknown visits {visits!r}: choose one of {', '.join(VISITS)}.")
+        raise ValueError(f"visits={visits!r}: choose one of {', '.join(VISITS)}.")
     v = np.einsum("rxa,rxa->rx", mix(pi, mu, method.alpha), q)
     known = mdp.rewards, mdp.discount, mdp.terminal
     if method.rule in TRACES:
         c = np.broadcast_to(trace_coefficients(pi, mu, method), q.shape)
         targets = _trace_targets(q, v, np.ascontiguousarray(c), *known, *steps)
     else:
+        n = n_step_length(method)
         ratios = ratio(pi, mu) if method.rule == IMPORTANCE else np.ones_like(q)
-        targets = _n_step_targets(v, ratios, *known, *steps, method.n)
+        targets = _n_step_targets(v, ratios, *known, *steps, n)
     move = _move if visits == "compound" else _move_by_mean
     move(q, targets, steps.states, steps.actions, learning_rate)
 
@@ -136,7 +137,7 @@ def _trace_targets(
     targets = np.empty(states.shape)
     length, streams = states.shape
     for r in range(streams):
-        correction = 0.0  # of the step after t, 0 where the trace ends
+        correction = 0.0  # that of the step after t, 0 where the trace ends
         for t in range(length - 1, -1, -1):
             x, a, y = states[t, r], actions[t, r], following[t, r]
             if terminal[y]:

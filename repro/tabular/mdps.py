@@ -1,7 +1,7 @@
 """Finite Markov decision processes, policies on them, and exact values: C-trace, Appendix C.1.
 
-Policies are arrays [S, A] of probabilities, action values arrays [S, A]. A terminal state has the value 0 whatever
-a method estimates for it: nothing is bootstrapped from it, and its own rows are 0.
+Policies are arrays [S, A] of probabilities, action values arrays [S, A]. A terminal state has the value 0, whatever a
+method estimates for it: methods do not bootstrap from it, and its own rows are 0.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 GREEDY_TOLERANCE = 1e-10
-"""Policy iteration changes an action only for a gain above this, in units of value: rounding starts no cycle."""
+"""Smallest gain, in units of value, for which policy iteration changes an action, so that rounding causes no cycles."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,11 +23,12 @@ class FiniteMDP:
         transitions: P(y|x, a), [S, A, S]; terminal states lead to themselves.
         rewards: r(x, a), [S, A]; 0 in terminal states.
         discount: gamma in [0, 1).
-        terminal: bool [S].
-        initial: distribution of the first state, [S]; 0 on terminal states.
+        terminal: whether each state is terminal, bool [S].
+        initial: distribution of the first state, [S]; 0 in terminal states.
 
     Raises:
-        ValueError: shapes that do not fit, rows that are no distributions, or a discount outside [0, 1).
+        ValueError: shapes do not fit, rows are not distributions, the discount is outside [0, 1), or a terminal state
+            has a reward or is a first state.
     """
 
     transitions: np.ndarray
@@ -40,7 +41,10 @@ class FiniteMDP:
         states, actions = self.rewards.shape
         shapes = (self.transitions.shape, self.terminal.shape, self.initial.shape)
         if shapes != ((states, actions, states), (states,), (states,)):
-            raise ValueError(f"FiniteMDP: transitions, terminal, initial have shapes {shapes} for rewards [S, A]")
+            raise ValueError(
+                "FiniteMDP: for rewards [S, A], transitions, terminal, initial must have shapes [S, A, S], [S], [S], "
+                f"got {shapes} and rewards {(states, actions)}"
+            )
         for name in ("transitions", "initial"):
             rows = getattr(self, name)
             if np.any(rows < 0) or not np.allclose(rows.sum(-1), 1.0):
@@ -48,7 +52,7 @@ class FiniteMDP:
         if not 0 <= self.discount < 1:
             raise ValueError(f"FiniteMDP: discount must be in [0, 1), got {self.discount}")
         if np.any(self.rewards[self.terminal]) or np.any(self.initial[self.terminal]):
-            raise ValueError("FiniteMDP: terminal states have no reward and are no first state")
+            raise ValueError("FiniteMDP: terminal states must have reward 0 and initial probability 0")
 
     @property
     def num_states(self) -> int:
@@ -60,7 +64,7 @@ class FiniteMDP:
 
     @property
     def continuing(self) -> np.ndarray:
-        """P(y|x, a) of the steps that do not end the episode, [S, A, S]; other entries are 0."""
+        """P(y|x, a) for steps that do not end the episode, [S, A, S]; other entries are 0."""
         running = ~self.terminal
         return self.transitions * running[:, None, None] * running
 
@@ -74,19 +78,19 @@ class Problem(NamedTuple):
 
 
 def dirichlet_uniform(num_states: int, num_actions: int, discount: float, rng: np.random.Generator) -> FiniteMDP:
-    """A random MDP: P(.|x, a) from Dirichlet(1, .., 1), r(x, a) uniform on [-1, 1], uniform first state."""
+    """Samples an MDP: P(.|x, a) from Dirichlet(1, .., 1), r(x, a) uniform on [-1, 1], uniform first state."""
     transitions = rng.dirichlet(np.ones(num_states), size=(num_states, num_actions))
     rewards = rng.uniform(-1.0, 1.0, size=(num_states, num_actions))
     return _without_end(transitions, rewards, discount)
 
 
 def garnet(num_states: int, num_actions: int, branching: int, discount: float, rng: np.random.Generator) -> FiniteMDP:
-    """A garnet: each (x, a) leads to `branching` different states with equal probability.
+    """Samples a garnet: each (x, a) leads to `branching` different states with equal probability.
 
-    floor(S / 10) states, sampled without replacement, reward every step out of them with 1; all other rewards are 0.
+    The reward of every step from floor(S / 10) states, sampled without replacement, is 1; all other rewards are 0.
 
     Raises:
-        ValueError: branching outside 1 to S.
+        ValueError: `branching` is outside 1 to S.
     """
     if not 1 <= branching <= num_states:
         raise ValueError(f"garnet: branching must be in 1 to {num_states}, got {branching}")
@@ -102,7 +106,7 @@ def chain(num_states: int, discount: float) -> FiniteMDP:
     The last state is terminal; the first state is uniform over the others.
 
     Raises:
-        ValueError: fewer than two states.
+        ValueError: there are fewer than two states.
     """
     if num_states < 2:
         raise ValueError(f"chain: needs at least 2 states, got {num_states}")
@@ -119,7 +123,7 @@ def chain(num_states: int, discount: float) -> FiniteMDP:
 
 
 def dirichlet_policy(mdp: FiniteMDP, rng: np.random.Generator) -> np.ndarray:
-    """A policy whose pi(.|x) are independent samples from Dirichlet(1, .., 1), [S, A]."""
+    """Samples a policy, [S, A], with independent pi(.|x) from Dirichlet(1, .., 1)."""
     return rng.dirichlet(np.ones(mdp.num_actions), size=mdp.num_states)
 
 
@@ -131,7 +135,7 @@ def uniform_policy(mdp: FiniteMDP) -> np.ndarray:
 def random_problem(
     num_states: int, num_actions: int, discounts: tuple[float, float], rng: np.random.Generator
 ) -> Problem:
-    """A `dirichlet_uniform` MDP of a discount uniform between two, and two policies from Dirichlet(1, .., 1)."""
+    """Samples a `dirichlet_uniform` MDP, with a discount uniform on an interval, and two `dirichlet_policy`."""
     mdp = dirichlet_uniform(num_states, num_actions, rng.uniform(*discounts), rng)
     return Problem(mdp, dirichlet_policy(mdp, rng), dirichlet_policy(mdp, rng))
 
@@ -145,7 +149,7 @@ def mix(pi: np.ndarray, mu: np.ndarray, alpha: float | np.ndarray) -> np.ndarray
 
 
 def greedy_policy(q: np.ndarray) -> np.ndarray:
-    """The greedy policy, probability shared evenly where actions tie, [..., S, A]."""
+    """The greedy policy, with equal probabilities for tied actions, [..., S, A]."""
     best = q == q.max(-1, keepdims=True)
     return best / best.sum(-1, keepdims=True)
 

@@ -1,4 +1,4 @@
-"""C-trace learned online from sampled trajectories, alpha and Q together with falling step sizes: Section 3.2."""
+"""C-trace learned online from sampled trajectories, alpha and Q together with decreasing step sizes: Section 3.2."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from repro.tabular.simulation import cumulative, follow
 
 
 class StepSizes(NamedTuple):
-    """epsilon_k = first / (1 + k / period)^power, of Robbins and Monro for a power in (1/2, 1]."""
+    """epsilon_k = first / (1 + k / period)^power, Robbins-Monro step sizes for a power in (1/2, 1]."""
 
     first: float
     period: float
@@ -35,23 +35,23 @@ def learn(
     step_sizes: StepSizes,
     rng: np.random.Generator,
 ) -> Learned:
-    """phi_k of Proposition 3.4 and Q_k of Theorem 3.5 after k trajectories of the behaviour policy, from Q_0 = 0.
+    """Learns phi_k of Proposition 3.4 and Q_k of Theorem 3.5 from k trajectories of the behaviour policy and Q_0 = 0.
 
-    A trajectory moves phi by the contraction rate of its first pair, and each pair that it visits, at every visit, by
-    alpha-Retrace, both as the trajectory found them, with alpha = sigmoid(phi_k):
+    A trajectory updates phi by the contraction rate of its first pair, and each pair that it visits, at every visit, by
+    alpha-Retrace, both computed from the values before the trajectory, with alpha = sigmoid(phi_k):
 
         phi_{k+1}         = phi_k - epsilon_k (C_hat(alpha) - Gamma)                                         (Eq. 6)
         Q_{k+1}(x_s, a_s) = Q_k(x_s, a_s) + epsilon_k sum_{t >= s} gamma^{t-s} c_{s+1} .. c_t Delta_t
 
     Args:
-        problem: without terminal states.
+        problem: problem without terminal states.
         phi: phi_0.
         target_rate: Gamma.
         num_trajectories: k.
-        num_steps: of each trajectory. C_hat lacks the terms of Eq. (5) from there on, at most gamma^num_steps in all;
-            the sum of Q's correction ends there, too, which moves no fixed point.
-        step_sizes: epsilon_k, of both.
-        rng: for all samples.
+        num_steps: length of each trajectory. C_hat lacks the later terms of Eq. (5), at most gamma^num_steps in all;
+            the sum in Q's correction ends there, too, which does not move the fixed point.
+        step_sizes: epsilon_k, for both.
+        rng: source of all samples.
     """
     mdp, pi, mu = problem
     q = np.zeros_like(mu)
@@ -74,9 +74,9 @@ def corrections(
     """Retrace's target minus Q(x_s, a_s) at each step of a trajectory that ends with a bootstrap, [T].
 
     Args:
-        q, policy, c, rewards: of each state and action, [S, A]; the policy is the target, c its traces.
+        q, policy, c, rewards: action values, target policy, trace coefficients and rewards, [S, A] each.
         discount: gamma.
-        states, actions: of the trajectory, int [T + 1] and [T].
+        states, actions: trajectory, int [T + 1] and [T].
     """
     values = (policy * q).sum(axis=1)
     found = np.empty(len(actions))
@@ -91,7 +91,7 @@ def corrections(
 
 @numba.njit(nogil=True, cache=True)
 def contraction_estimate(c: np.ndarray, discount: float, states: np.ndarray, actions: np.ndarray) -> float:
-    """C_hat of a trajectory's first pair, the terms of Eq. (5) that it has; arguments as for `corrections`."""
+    """C_hat for a trajectory's first pair, with as many terms of Eq. (5) as it has steps; arguments as above."""
     weight, total = 1.0, 1.0
     for s in range(1, len(actions)):
         weight *= discount * c[states[s], actions[s]]

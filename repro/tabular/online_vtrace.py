@@ -1,4 +1,4 @@
-"""V-trace learned online from sampled trajectories with falling step sizes: IMPALA, Appendix A.2."""
+"""V-trace learned online from sampled trajectories with decreasing step sizes: IMPALA, Appendix A.2."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from repro.tabular.vtrace import Weights
 def learn(
     problem: Problem, weights: Weights, num_trajectories: int, num_steps: int, power: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """V_k of IMPALA's Theorem 2 after k trajectories of the behaviour policy, [S], from V_0 = 0.
+    """Learns V_k of IMPALA's Theorem 2, [S], from k trajectories of the behaviour policy and V_0 = 0.
 
-    Each trajectory moves every state x_s that it visits, by V_k as the trajectory found it (Eq. 7):
+    Each trajectory updates every state x_s that it visits, using V_k before the trajectory (Eq. 7):
 
         V_{k+1}(x_s) = V_k(x_s) + alpha_k(x_s) sum_{t >= s} gamma^{t-s} (c_s .. c_{t-1}) rho_t
                        (r_t + gamma V_k(x_{t+1}) - V_k(x_t))
 
-    The sum is read from t = s on, as in Eq. (1), and ends with the trajectory, which moves no fixed point.
-    alpha_k(x) = n^-power at the n-th visit of x; the sum of these is infinite and that of their squares is not (Robbins
-    and Monro) for powers in (1/2, 1].
+    The sum is read as starting at t = s, as in Eq. (1), and ends with the trajectory, which does not move the fixed
+    point. alpha_k(x) = n^-power at the n-th visit of x; for powers in (1/2, 1] these have an infinite sum and a finite
+    sum of squares (Robbins and Monro).
 
     Args:
-        problem: without terminal states.
+        problem: problem without terminal states.
         weights: truncation levels.
         num_trajectories: k.
-        num_steps: of each trajectory.
-        power: of the step sizes.
-        rng: for all samples.
+        num_steps: length of each trajectory.
+        power: exponent of the step sizes.
+        rng: source of all samples.
     """
     mdp, _, mu = problem
     rho, c = (weighted / mu for weighted in vtrace.expected_weights(problem, weights))
@@ -56,9 +56,9 @@ def corrections(
 
     Args:
         values: V, [S].
-        rewards, rho, c: of each state and action, [S, A].
+        rewards, rho, c: rewards and weights of each state and action, [S, A].
         discount: gamma.
-        states, actions: of the trajectory, int [T + 1] and [T].
+        states, actions: trajectory, int [T + 1] and [T].
     """
     found = np.empty(len(actions))
     following = 0.0

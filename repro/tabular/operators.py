@@ -1,7 +1,7 @@
 """Evaluation operators in closed form, T Q = A Q + b on action values: C-trace, Sections 1 to 3 and Appendix B, D.
 
-A method is named by a `Method`. What one multi-step rule does differently from another is its row in `TRACES`; n-step
-returns bootstrap after n steps instead. Rows and columns of a matrix [SA, SA] count pairs (x, a) as x A + a.
+A `Method` specifies an evaluation method. Multi-step trace rules differ in their entries in `TRACES`; n-step returns
+bootstrap after n steps instead. Rows and columns of a matrix [SA, SA] are pairs (x, a), with index x A + a.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import numpy as np
 from repro.tabular.mdps import FiniteMDP, action_values, mix
 
 UNCORRECTED, IMPORTANCE = "uncorrected", "importance"
-"""Rules of the n-step returns, Eqs. (2) and (3)."""
+"""Names of the rules of n-step returns, Eqs. (2) and (3)."""
 
 
 class Method(NamedTuple):
     """An evaluation method.
 
     Attributes:
-        rule: `uncorrected` or `importance` with `n` steps, or a row of `TRACES`.
-        n: steps of an n-step return, 1 or more.
+        rule: `uncorrected` or `importance`, with `n` steps, or a key of `TRACES`.
+        n: number of steps of an n-step return, at least 1.
         alpha: share of pi in the target policy alpha pi + (1 - alpha) mu, in [0, 1]; for rules in `TRACES`.
         lambda_: factor of every trace coefficient, in [0, 1]; for rules in `TRACES`.
-        dimension: d in ACER's rho^(1/d), dimension of the action.
+        dimension: d in ACER's rho^(1/d), the dimension of the action.
     """
 
     rule: str
@@ -42,10 +42,10 @@ TRACES: Mapping[str, Callable[[np.ndarray, np.ndarray, Method], np.ndarray]] = {
     "q_lambda": lambda pi, mu, method: mu,
     "importance_sampling": lambda pi, mu, method: np.where(mu > 0, pi, 0.0),
 }
-"""mu(a|x) c(x, a) of each rule for target policy pi, both [S, A], before the factor lambda.
+"""mu(a|x) c(x, a) of each rule for target policy pi, both [S, A], without the factor lambda.
 
-Retrace has c = min(1, rho), TreeBackup c = pi, ACER's continuous Retrace min(1, rho^(1/d)), Q(lambda) 1, importance
-sampling rho, with rho = pi / mu. With lambda 1 and an endless trajectory importance sampling never bootstraps.
+With rho = pi / mu, Retrace has c = min(1, rho), TreeBackup c = pi, ACER's continuous Retrace c = min(1, rho^(1/d)),
+Q(lambda) c = 1, importance sampling c = rho. On endless trajectories with lambda = 1 the latter never bootstraps.
 """
 
 
@@ -56,12 +56,12 @@ class Operator(NamedTuple):
     offset: np.ndarray
 
     def __call__(self, q: np.ndarray) -> np.ndarray:
-        """T Q for action values [S, A], in the same shape."""
+        """Applies T to action values [S, A]; the result has the same shape."""
         return (self.matrix @ q.ravel() + self.offset).reshape(q.shape)
 
 
 def operator(mdp: FiniteMDP, pi: np.ndarray, mu: np.ndarray, method: Method, horizon: int | None = None) -> Operator:
-    """The expected update of a method (Definition 1.1).
+    """Returns the expected update of a method (Definition 1.1).
 
     uncorrected       (T^mu)^(n-1) T^pi, Proposition B.1
     importance        (T^pi)^n, Section 2
@@ -72,14 +72,14 @@ def operator(mdp: FiniteMDP, pi: np.ndarray, mu: np.ndarray, method: Method, hor
         pi: target policy before mixing, [S, A].
         mu: behaviour policy, [S, A].
         method: the method.
-        horizon: steps of the trajectory; None for an endless one. An n-step return sees at most so many.
+        horizon: number of steps of the trajectory, and the most that an n-step return uses; None for an endless one.
 
     Raises:
-        ValueError: unknown rule, or an n-step rule without n.
+        ValueError: the rule is unknown, or an n-step rule has an n below 1.
     """
     if method.rule in TRACES:
         return _trace_operator(mdp, mix(pi, mu, method.alpha), weighted_trace(pi, mu, method), horizon)
-    n = _steps(method)
+    n = n_step_length(method)
     if horizon is not None:
         n = min(n, horizon)
     followed = step_matrix(mdp, mu if method.rule == UNCORRECTED else pi)
@@ -100,18 +100,18 @@ def trace_coefficients(pi: np.ndarray, mu: np.ndarray, method: Method) -> np.nda
 
 
 def step_matrix(mdp: FiniteMDP, weights: np.ndarray) -> np.ndarray:
-    """gamma P(y|x, a) w(b|y) from (x, a) to (y, b), [SA, SA]: the matrix of T^w, Eq. (1), for a policy w [S, A]."""
+    """gamma P(y|x, a) w(b|y) from (x, a) to (y, b), [SA, SA]: the matrix of T^w in Eq. (1) for a policy w [S, A]."""
     size = mdp.rewards.size
     return (mdp.discount * mdp.continuing[..., None] * weights).reshape(size, size)
 
 
 def contraction_rates(op: Operator) -> np.ndarray:
-    """The contraction rate of each row, [SA]: the sums of |A| over its columns."""
+    """The contraction rate of each row, [SA]: the row sums of |A|."""
     return np.abs(op.matrix).sum(1)
 
 
 def contraction_rate(op: Operator) -> float:
-    """Definition 1.2 in sup norm: the largest row sum of |A|."""
+    """The contraction rate (Definition 1.2) in sup norm: the largest row sum of |A|."""
     return float(contraction_rates(op).max())
 
 
@@ -121,19 +121,22 @@ def fixed_point(op: Operator, mdp: FiniteMDP) -> np.ndarray:
 
 
 def fixed_point_bias(op: Operator, mdp: FiniteMDP, pi: np.ndarray) -> float:
-    """Definition 1.3, the Euclidean distance from Q^pi to the fixed point, pi being the policy before mixing."""
+    """The fixed-point bias (Definition 1.3): Euclidean distance of the fixed point from Q^pi, pi before mixing."""
     return float(np.linalg.norm(fixed_point(op, mdp) - action_values(mdp, pi)))
 
 
 def update_variance(mdp: FiniteMDP, pi: np.ndarray, mu: np.ndarray, method: Method, q: np.ndarray) -> np.ndarray:
     """Var_mu[target | x, a] of the sampled update on an endless trajectory, [S, A], from its first two moments.
 
-    Averaged over the first pair it is Definition 1.4. Finite for every rule whose E_mu[c^2] gamma^2 contracts,
+    Its average over the first pair is Definition 1.4. It is finite for every rule whose E_mu[c^2] gamma^2 contracts,
     so for every rule with c <= 1 and every n-step return.
 
     Args:
         mdp, pi, mu, method: as for `operator`.
-        q: current estimate, [S, A]; 0 is taken in terminal states.
+        q: current estimate, [S, A]; values of terminal states are replaced by 0.
+
+    Raises:
+        ValueError: as for `operator`.
     """
     q = np.where(mdp.terminal[:, None], 0.0, q)
     moments = _trace_moments if method.rule in TRACES else _n_step_moments
@@ -162,8 +165,8 @@ def _n_step_moments(
     """E[G] and E[G^2] of an n-step return G, [S, A]."""
     weights = np.ones_like(mu) if method.rule == UNCORRECTED else ratio(pi, mu)
     v = np.einsum("xa,xa->x", pi, q)
-    later, later_square = v, v**2  # of what follows the first step, by the state it leads to
-    for steps in range(1, _steps(method) + 1):
+    later, later_square = v, v**2  # moments of the return after the first step, by the state that it leads to
+    for steps in range(1, n_step_length(method) + 1):
         mean = mdp.rewards + mdp.discount * mdp.continuing @ later
         square = mdp.rewards * (2 * mean - mdp.rewards) + mdp.discount**2 * mdp.continuing @ later_square
         if steps < method.n:
@@ -174,8 +177,8 @@ def _n_step_moments(
 def alpha_retrace_rates(mdp: FiniteMDP, pi: np.ndarray, mu: np.ndarray, alphas: np.ndarray) -> np.ndarray:
     """Contraction rates of alpha-Retrace, Eq. (5) of Proposition 3.2: C(alpha|x, a), [K, S, A].
 
-    As in `contraction_rate`, the value of a terminal state is known, so that a step into one counts as its end; with
-    no terminal states this is Eq. (5) to the letter. Solved over states only, so that many alphas are cheap.
+    As in `contraction_rate`, the value of a terminal state is known, so that a step into one ends the trajectory;
+    without terminal states this is exactly Eq. (5). Solved over states only, so that many alphas are cheap.
 
     Args:
         mdp, pi, mu: as for `operator`; lambda is 1.
@@ -193,11 +196,11 @@ def alpha_retrace_rates(mdp: FiniteMDP, pi: np.ndarray, mu: np.ndarray, alphas: 
 
 
 def alpha_for_rate(mdp: FiniteMDP, pi: np.ndarray, mu: np.ndarray, rates: np.ndarray) -> np.ndarray:
-    """The alpha at which alpha-Retrace has each contraction rate, max over (x, a), by bisection, [K].
+    """Finds by bisection the alphas at which alpha-Retrace has given contraction rates, max over (x, a), [K].
 
     Args:
         mdp, pi, mu: as for `operator`.
-        rates: [K]; where Retrace itself is at or below the rate, alpha is 1.
+        rates: contraction rates, [K]; alpha is 1 where the rate of Retrace itself is not above them.
     """
     low, high = np.zeros(len(rates)), np.ones(len(rates))
     reached = alpha_retrace_rates(mdp, pi, mu, np.ones(1)).max() <= rates
@@ -209,13 +212,13 @@ def alpha_for_rate(mdp: FiniteMDP, pi: np.ndarray, mu: np.ndarray, rates: np.nda
 
 
 BISECTIONS = 40
-"""Halvings of [0, 1] in `alpha_for_rate`: alpha to 1e-12."""
+"""Number of halvings of [0, 1] in `alpha_for_rate`, which give alpha to 1e-12."""
 
 
 def uncorrected_fixed_points(mdp: FiniteMDP, pi: np.ndarray, mu: np.ndarray, n_max: int) -> np.ndarray:
     """Fixed points of the uncorrected returns of 1 to n_max steps, [n_max, S, A], solved over states only.
 
-    They equal `fixed_point(operator(...))` and are many times cheaper.
+    They equal `fixed_point(operator(...))` but are many times cheaper.
     """
     step = mdp.discount * np.einsum("xa,xay->xy", mu, mdp.continuing)
     states = mdp.num_states
@@ -233,7 +236,7 @@ def uncorrected_rates(mdp: FiniteMDP, mu: np.ndarray, n_max: int) -> np.ndarray:
     """Contraction rates of the uncorrected returns of 1 to n_max steps, [n_max]; solved over states only.
 
     They equal `contraction_rate(operator(...))`: the largest gamma^n P(no end within n steps | x, a), gamma^n without
-    terminal states. The target policy has no part in them.
+    terminal states. They do not depend on the target policy.
 
     Args:
         mdp: the MDP.
@@ -249,7 +252,7 @@ def uncorrected_rates(mdp: FiniteMDP, mu: np.ndarray, n_max: int) -> np.ndarray:
 
 
 def _trace_operator(mdp: FiniteMDP, target: np.ndarray, keep: np.ndarray, horizon: int | None) -> Operator:
-    """Q + (sum_s M^s) (r + gamma P^target Q - Q), with M = gamma P^(mu c)."""
+    """Q + (sum_s M^s) (r + gamma P^target Q - Q), with M = gamma P^(mu c), where `keep` is mu c."""
     identity = np.eye(mdp.rewards.size)
     traces = step_matrix(mdp, keep)
     total = np.linalg.inv(identity - traces)
@@ -262,7 +265,12 @@ def _trace_operator(mdp: FiniteMDP, target: np.ndarray, keep: np.ndarray, horizo
     return Operator(matrix, total @ mdp.rewards.ravel())
 
 
-def _steps(method: Method) -> int:
+def n_step_length(method: Method) -> int:
+    """Returns the n of an n-step return.
+
+    Raises:
+        ValueError: the rule is unknown, or n is below 1.
+    """
     if method.rule not in (UNCORRECTED, IMPORTANCE):
         known = ", ".join([UNCORRECTED, IMPORTANCE, *TRACES])
         raise ValueError(f"Unknown rule {method.rule!r}: choose one of {known}.")
@@ -272,5 +280,5 @@ def _steps(method: Method) -> int:
 
 
 def ratio(numerator: np.ndarray, mu: np.ndarray) -> np.ndarray:
-    """numerator / mu, 0 where mu is 0."""
+    """numerator / mu; 0 where mu is 0."""
     return np.divide(numerator, mu, out=np.zeros(np.broadcast_shapes(numerator.shape, mu.shape)), where=mu > 0)

@@ -1,7 +1,7 @@
-"""Every path of a few steps in a small MDP, so that a sampled target has its expectation as a finite sum.
+"""Every path of a few steps in a small MDP, over which the expectation of a sampled target is a finite sum.
 
-A path ends in a step that stands for all that follows it. As an operator is the same from there on, its endless form
-follows from how targets depend on that step: no sum is cut off.
+The last step of a path represents all later ones. As the operator is the same from there on, its form for endless
+trajectories follows from the dependence of targets on that step, without truncation of a sum.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from repro.tabular.operators import Operator
 from repro.tabular.simulation import Trajectories
 
 ExpectedTargets = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""Targets in expectation, [M, K], under K columns of estimates, [M, K], where the target of a path's last entry is
-given, [M, K]. There are M entries: states for state values, pairs x A + a for action values."""
+"""Function from estimates and from the targets at the end of a path to expected targets, all [M, K], in K columns.
+The M entries are states for state values, pairs x A + a for action values."""
 
 
 class Paths(NamedTuple):
-    """Every path of T steps; probability given its first pair, [N]."""
+    """Every path of T steps, and the probability of each given its first pair, [N]."""
 
     trajectories: Trajectories
     probability: np.ndarray
 
     def expectation(self, x: np.ndarray, mdp: FiniteMDP) -> np.ndarray:
-        """E[x | x_0, a_0] of numbers per path, [N, ...], by first pair, [S, A, ...]."""
-        pairs = mdp.rewards.size  # `all_paths` counts the first pair slowest
+        """E[x | x_0, a_0], [S, A, ...], of values x for each path, [N, ...]."""
+        pairs = mdp.rewards.size  # the first pair varies slowest in `all_paths`
         weights, numbers = self.probability.reshape(pairs, 1, -1), x.reshape(pairs, len(x) // pairs, -1)
         return (weights @ numbers).reshape(*mdp.rewards.shape, *x.shape[1:])
 
 
 def all_paths(mdp: FiniteMDP, mu: np.ndarray, num_steps: int) -> Paths:
-    """Every path of `num_steps` steps of the behaviour policy [S, A]; there are S (A S)^T of them."""
+    """Enumerates every path of `num_steps` steps of the behaviour policy mu [S, A]; there are S (A S)^T of them."""
     indices = np.indices([mdp.num_states, *[mdp.num_actions, mdp.num_states] * num_steps])
     indices = indices.reshape(len(indices), -1)
     states, actions = indices[0::2], indices[1::2]
@@ -44,13 +44,13 @@ def all_paths(mdp: FiniteMDP, mu: np.ndarray, num_steps: int) -> Paths:
 
 
 def endless(expected: ExpectedTargets, size: int) -> Operator:
-    """The operator of endless trajectories, T V = A V + b, from the expected targets of short ones.
+    """Computes the operator of endless trajectories, T V = A V + b, from the expected targets of short ones.
 
-    These are b' + A' V + K G, with G the targets at the end of a path. An endless trajectory has G = T V, so that
+    These are b' + A' V + K G, with G the targets at the end of a path. On an endless trajectory G = T V, so that
     T V = (I - K)^-1 (b' + A' V).
 
     Args:
-        expected: affine in both arguments, with a K that contracts.
+        expected: expected targets, affine in both arguments, with a K that contracts.
         size: M.
     """
     identity, zeros = np.eye(size), np.zeros((size, size))
@@ -62,13 +62,13 @@ def endless(expected: ExpectedTargets, size: int) -> Operator:
 
 
 def sampled_rate(expected: ExpectedTargets, op: Operator, num_pairs: int, rng: np.random.Generator) -> float:
-    """The largest |T V - T W| / |V - W| in sup norm over random pairs of estimates, by the expected targets.
+    """The largest |T V - T W| / |V - W| in sup norm over random pairs of estimates, from the expected targets.
 
     Args:
         expected: as for `endless`.
-        op: what `endless` made of it.
-        num_pairs: pairs of standard normal estimates V, W.
-        rng: for the samples.
+        op: result of `endless` for `expected`.
+        num_pairs: number of pairs of standard normal estimates V, W.
+        rng: source of all samples.
     """
     values = rng.normal(size=(len(op.offset), 2 * num_pairs))
     images = expected(values, op.matrix @ values + op.offset[:, None])
@@ -77,5 +77,5 @@ def sampled_rate(expected: ExpectedTargets, op: Operator, num_pairs: int, rng: n
 
 
 def distance(one: Operator, other: Operator) -> float:
-    """The largest difference of two operators' entries, matrix and offset."""
+    """The largest difference between the entries of two operators, in matrix and offset."""
     return float(max(np.abs(a - b).max() for a, b in zip(one, other)))

@@ -1,4 +1,4 @@
-"""Trajectories of a finite MDP, many side by side, and the sampled targets of every method on them."""
+"""Trajectories of a finite MDP, simulated side by side, and the sampled targets of every method on them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ import numba
 import numpy as np
 
 from repro.tabular.mdps import FiniteMDP, mix
-from repro.tabular.operators import IMPORTANCE, TRACES, UNCORRECTED, Method, operator, ratio, trace_coefficients
+from repro.tabular.operators import (
+    IMPORTANCE,
+    TRACES,
+    UNCORRECTED,
+    Method,
+    n_step_length,
+    operator,
+    ratio,
+    trace_coefficients,
+)
 
 
 class Trajectories(NamedTuple):
@@ -30,15 +39,15 @@ def simulate(
     rng: np.random.Generator,
     first: tuple[int, int] | None = None,
 ) -> Trajectories:
-    """Trajectories of the behaviour policy.
+    """Simulates trajectories of the behaviour policy.
 
     Args:
         mdp: the MDP.
         mu: behaviour policy, [S, A].
         num_trajectories: N.
         num_steps: T.
-        rng: for all samples.
-        first: (x_0, a_0) of all of them; None samples x_0 from `mdp.initial` and a_0 from mu.
+        rng: source of all samples.
+        first: (x_0, a_0) of all trajectories; None samples x_0 from `mdp.initial` and a_0 from mu.
     """
     choices, moves = cumulative(mu), cumulative(mdp.transitions)
     states = np.empty((num_steps + 1, num_trajectories), np.int64)
@@ -62,11 +71,12 @@ def follow(
     states: np.ndarray,
     actions: np.ndarray,
 ) -> None:
-    """Fills `states` [T + 1] and `actions` [T] with one trajectory, for loops that are compiled.
+    """Fills `states` [T + 1] and `actions` [T] with one trajectory, for use in compiled loops.
 
     Args:
-        initial, choices, moves: `cumulative` of the first state, of the policy and of the transitions.
-        uniforms: [2 T + 1], the last one for the first state.
+        initial, choices, moves: `cumulative` probabilities of the first state, of the policy and of the transitions.
+        uniforms: uniform samples, [2 T + 1], the last one for the first state.
+        states, actions: arrays to fill, int.
     """
     states[0] = np.searchsorted(initial, uniforms[-1], side="right")
     for t in range(len(actions)):
@@ -82,16 +92,20 @@ def sampled_targets(
     methods: Sequence[Method],
     q: np.ndarray,
 ) -> np.ndarray:
-    """Each method's target of Q(x_0, a_0) on each trajectory (the update rules of Definition 1.1), [M, N].
+    """Computes each method's target of Q(x_0, a_0) on each trajectory (update rules of Definition 1.1), [M, N].
 
-    A trajectory is used whole: trace rules sum all T temporal differences, an n-step return with n above T takes T.
+    Trace rules sum all T temporal differences of a trajectory, and an n-step return with n above T uses T steps.
 
     Args:
-        mdp, trajectories: as from `simulate`.
+        mdp: the MDP.
+        trajectories: trajectories from `simulate`.
         pi: target policy before mixing, [S, A].
         mu: behaviour policy, [S, A].
-        methods: M of them.
-        q: current estimate, [S, A]; 0 is taken in terminal states.
+        methods: M methods.
+        q: current estimate, [S, A]; values of terminal states are replaced by 0.
+
+    Raises:
+        ValueError: a rule is unknown, or an n-step rule has an n below 1.
     """
     states, actions = trajectories
     length = len(actions)
@@ -113,11 +127,12 @@ def sampled_targets(
             products = _products(trace_coefficients(pi, mu, method), pairs)
             targets[i] = q.ravel()[pairs[0]] + np.einsum("tn,tn->n", products, surprises + v)
             continue
+        n = min(n_step_length(method), length)
         if method.rule not in returns:
             weights = {UNCORRECTED: np.ones_like(pi), IMPORTANCE: ratios}[method.rule]
             products = _products(weights, pairs)
             returns[method.rule] = np.cumsum(products * rewards, axis=0) + products * bootstraps(pi)  # row n - 1
-        targets[i] = returns[method.rule][min(method.n, length) - 1]
+        targets[i] = returns[method.rule][n - 1]
     return targets
 
 
@@ -129,9 +144,9 @@ def variances(
     methods: Sequence[Method],
     q: np.ndarray,
 ) -> np.ndarray:
-    """Definition 1.4 estimated: mean squared distance of each method's targets from its exact T Q, [M].
+    """Estimates Definition 1.4: the mean squared distance of each method's targets from its exact T Q, [M].
 
-    T is the operator of the simulated length. An update changes Q(x_0, a_0) alone, so its norm is that entry's;
+    T is the operator for the simulated length. An update changes only Q(x_0, a_0), so its norm is that of this entry;
     the distribution of (x_0, a_0) is that of the trajectories.
 
     Args:
@@ -153,12 +168,12 @@ def _products(table: np.ndarray, pairs: np.ndarray) -> np.ndarray:
 
 
 def cumulative(probabilities: np.ndarray) -> np.ndarray:
-    """Cumulative probabilities; the last is 1 whatever was lost in rounding."""
+    """Cumulative probabilities along the last axis, the last set to exactly 1."""
     total = np.cumsum(probabilities, axis=-1)
     total[..., -1] = 1.0
     return total
 
 
 def sample(bounds: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
-    """The index that each uniform number in [0, 1) falls on, [N], from `cumulative` ones [K] or [N, K]."""
+    """Maps uniform samples in [0, 1), [N], to indices, [N], by `cumulative` probabilities [K] or [N, K]."""
     return (uniforms[:, None] >= bounds).sum(-1)

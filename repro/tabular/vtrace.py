@@ -1,6 +1,6 @@
 """V-trace and leaky V-trace on finite MDPs: IMPALA, Appendix A.1, and STAC, Section 10.
 
-`expected_targets` has the operator of `repro.ops.v_targets`, `closed_form` the sum of IMPALA's Eq. (5).
+`expected_targets` evaluates `repro.ops.v_targets`, `closed_form` the sum of IMPALA's Eq. (5).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from repro.tabular.paths import ExpectedTargets, Paths, all_paths
 
 
 class Weights(NamedTuple):
-    """Truncation levels, None for no truncation, and the shares of the truncated weights."""
+    """Truncation levels (None: no truncation) and the shares alpha of the truncated weights."""
 
     clip_rho: float | None
     clip_c: float | None
@@ -26,10 +26,10 @@ class Weights(NamedTuple):
 
 
 def expected_targets(problem: Problem, weights: Weights, num_steps: int) -> ExpectedTargets:
-    """E_mu[v_0 | x_0] by `v_targets.vtrace` on every path of `num_steps` steps.
+    """Returns the function for E_mu[v_0 | x_0], by `v_targets.vtrace` on every path of `num_steps` steps.
 
-    The last row is the state that the steps lead to. Its reward is such that its v_s is the target given: it ends the
-    episode, and its importance ratio is one that no truncation changes.
+    The last row is the state after these steps. It ends the episode, with an importance ratio that no truncation
+    changes and a reward for which its v_s is the given target.
     """
     mdp, pi, mu = problem
     paths = all_paths(mdp, mu, num_steps)
@@ -58,13 +58,13 @@ def expected_targets(problem: Problem, weights: Weights, num_steps: int) -> Expe
 
 
 def target_variance(problem: Problem, weights: Weights, values: np.ndarray, num_steps: int) -> float:
-    """Var_mu[v_0 | x_0], mean over first states, of the targets of `v_targets.vtrace` on every path of some steps.
+    """Var_mu[v_0 | x_0] of the targets of `v_targets.vtrace` over all paths of `num_steps`, mean over first states.
 
     Args:
-        problem: with the policies.
-        weights: of the targets.
-        values: the estimate V, [S], from which paths bootstrap.
-        num_steps: of a path.
+        problem: MDP and policies.
+        weights: settings of the V-trace weights.
+        values: the estimate V, [S], also for bootstrapping.
+        num_steps: length of a path.
     """
     mdp, pi, mu = problem
     paths = all_paths(mdp, mu, num_steps)
@@ -83,7 +83,7 @@ def target_variance(problem: Problem, weights: Weights, values: np.ndarray, num_
 
 
 def chain_target_variance(problem: Problem, weights: Weights, values: np.ndarray, num_steps: int) -> float:
-    """`target_variance` for any number of steps: the first two moments of v_s - V(x_s) go back over the chain.
+    """`target_variance` for any number of steps, by a backward recursion for the first two moments of v_s - V(x_s).
 
         v_s - V(x_s) = rho_s (r_s + gamma V(x_{s+1}) - V(x_s)) + gamma c_s (v_{s+1} - V(x_{s+1}))
 
@@ -102,9 +102,9 @@ def chain_target_variance(problem: Problem, weights: Weights, values: np.ndarray
 
 
 def product_variance(problem: Problem, clip_c: float | None, num_steps: int) -> float:
-    """Var_mu[c_0 c_1 .. c_{n-1} | x_0], mean over first states, of the product of n weights min(c_bar, pi/mu).
+    """Var_mu[c_0 c_1 .. c_{n-1} | x_0] of the product of n weights min(c_bar, pi/mu), mean over first states.
 
-    Its mean and its mean square are products of the matrices sum_a mu(a|x) c(x, a)^k P(y|x, a) for k = 1 and 2.
+    Its mean and mean square are row sums of powers of the matrices sum_a mu(a|x) c(x, a)^k P(y|x, a), k = 1 and 2.
     """
     mdp, pi, mu = problem
     c = pi / mu if clip_c is None else np.minimum(clip_c, pi / mu)
@@ -114,19 +114,19 @@ def product_variance(problem: Problem, clip_c: float | None, num_steps: int) -> 
 
 
 def variance_growth(problem: Problem, first: Weights, second: Weights, num_steps: int) -> float:
-    """log10 of `target_variance` with the second weights over that with the first, with V of the target policy."""
+    """log10 of the ratio of `target_variance` with the second to that with the first weights, for V of pi."""
     values = mdps.state_values(problem.mdp, problem.pi)
     before, after = (target_variance(problem, weights, values, num_steps) for weights in (first, second))
     return float(np.log10(after / before))
 
 
 def expectation_by_state(paths: Paths, x: np.ndarray, problem: Problem) -> np.ndarray:
-    """E_mu[x | x_0] of numbers per path, [N, K], by first state, [S, K]."""
+    """E_mu[x | x_0], [S, K], of values x for each path, [N, K]."""
     return np.einsum("xa,xak->xk", problem.mu, paths.expectation(x, problem.mdp))
 
 
 def expected_weights(problem: Problem, weights: Weights) -> tuple[np.ndarray, np.ndarray]:
-    """mu(a|x) times rho and times c, as STAC's Theorem writes them, each [S, A]."""
+    """mu(a|x) rho and mu(a|x) c, with rho and c as in STAC's Theorem, each [S, A]."""
     _, pi, mu = problem
 
     def weighted(clip: float | None, alpha: float) -> np.ndarray:
@@ -155,7 +155,7 @@ def evaluated_policy(problem: Problem, weights: Weights) -> np.ndarray:
 def contraction_bound(problem: Problem, weights: Weights) -> float:
     """1 - (1 - gamma) (alpha_rho beta + 1 - alpha_rho), with the largest beta for which E_mu rho_0 >= beta.
 
-    rho_0 is the truncated weight before the leak; alpha_rho = 1 gives IMPALA's 1 - (1 - gamma) beta.
+    rho_0 is the truncated weight without the leak; alpha_rho = 1 gives IMPALA's 1 - (1 - gamma) beta.
     """
     rho, _ = expected_weights(problem, weights._replace(alpha_rho=1.0))
     beta, alpha = float(rho.sum(1).min()), weights.alpha_rho
@@ -178,6 +178,6 @@ def eta(problem: Problem, weights: Weights) -> float:
 
 
 def value_distance(op: Operator, problem: Problem, policy: np.ndarray) -> float:
-    """Largest difference of an operator's fixed point from V of a policy."""
+    """Largest difference between an operator's fixed point and V of a policy."""
     fixed = np.linalg.solve(np.eye(len(op.offset)) - op.matrix, op.offset)
     return float(np.abs(fixed - mdps.state_values(problem.mdp, policy)).max())

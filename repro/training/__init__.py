@@ -1,1 +1,1 @@
-"""The run: a trainer, its learner, checkpoints, and the folder it leaves."""
+"""Training runs: experiments, trainers, learners, checkpoints, evaluation, and the folder of a run."""

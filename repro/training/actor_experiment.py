@@ -1,4 +1,4 @@
-"""What experiments share whose actors play for a learner: the agent, the hyper-parameters of a seed, the evaluation."""
+"""The base class of experiments with actors: agent, environments, sampled hyper-parameters and evaluation."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from repro.training.experiment import Evaluation, TrainedPolicy, Warn
 
 
 class ActorExperiment(abc.ABC):
-    """Makes an agent, for training and for evaluation; subclasses say which one, and how it is trained.
+    """Makes an agent, for training and for evaluation; subclasses define the agent and how it is trained.
 
     Attributes:
-        is_continuous: whether actions are; they are discrete otherwise.
-        SCHEDULES: values of `runtime.schedule`.
-        SAMPLED: hyper-parameters that a seed may sample, with the sections of a configuration that they are read from.
+        is_continuous: whether actions are continuous; they are discrete otherwise.
+        SCHEDULES: values of `runtime.schedule` that it supports.
+        SAMPLED: sections of the configuration with the hyper-parameters that a seed may sample, by their names.
 
     Args:
-        config: resolved.
+        config: resolved configuration.
     """
 
     is_continuous = False
@@ -42,7 +42,7 @@ class ActorExperiment(abc.ABC):
     def make_agent(self, environment: BatchedEnvironment, seed: int) -> tf_agent.TFAgent:
         """Returns the agent with newly initialised weights; call it under the strategy's scope.
 
-        Where a seed samples hyper-parameters, this is a method of what `with_hparams` returns.
+        If a seed samples hyper-parameters, this is to be called on the result of `with_hparams`.
 
         Raises:
             ValueError: a field has an impossible value; the message names it.
@@ -53,11 +53,11 @@ class ActorExperiment(abc.ABC):
         return Evaluation(self.config.evaluation.episodes, self.config.evaluation.num_envs, score_unit(self.config.env))
 
     def sample_hparams(self, seed: int) -> dict[str, float]:
-        """Returns the hyper-parameters that a seed samples, by name; {}: all seeds have the configuration's."""
+        """Returns the hyper-parameters that a seed samples, by name; {} if all seeds use the configuration's."""
         return {}
 
     def with_hparams(self, sampled_hparams: Mapping[str, float]) -> Self:
-        """Returns the experiment with what `sample_hparams` returned in place of the configuration's own values."""
+        """Returns the experiment with the hyper-parameters of `sample_hparams` in place of the configuration's."""
         config = self.config.copy_and_resolve_references()
         with config.unlocked():
             for name, value in sampled_hparams.items():
@@ -69,30 +69,30 @@ class ActorExperiment(abc.ABC):
 
     @property
     def num_actors(self) -> int:
-        """Actors of a run."""
+        """Number of actors of a run."""
         return self.config.runtime.num_actors
 
     @property
     def envs_per_actor(self) -> int:
-        """Environments that each of them plays side by side."""
+        """Number of environments that each actor plays side by side."""
         return self.config.runtime.envs_per_actor
 
     def make_actor_environment(self, index: int, seed: int, start: int = 0) -> BatchedEnvironment:
         """Returns the environments of one actor.
 
         Args:
-            index: of the actor, from 0.
-            seed: of its environments.
-            start: how often a process of its own was started before; 0 where it has none.
+            index: number of the actor, from 0.
+            seed: seed of its environments.
+            start: how often its process was started before; 0 if it has none of its own.
         """
         experiment = type(self)(config_of_start(self.config, start)) if start else self
         return experiment.make_environment(self.envs_per_actor, seed, (index, self.num_actors))
 
     def make_local_environments(self, seeds: Sequence[int]) -> list[BatchedEnvironment]:
-        """Returns the environments of each actor in this process; of actors in others those of one, for their specs.
+        """Returns the environments of all actors in this process; of one actor, for specs, if actors are processes.
 
         Args:
-            seeds: of the environments of each actor.
+            seeds: seed of each actor's environments.
         """
         local = seeds[:1] if self.config.runtime.schedule == PROCESSES else seeds
         return [self.make_actor_environment(*numbered) for numbered in enumerate(local)]

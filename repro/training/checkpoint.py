@@ -17,10 +17,10 @@ from repro.training.manifest import find_damage, write_manifest
 from repro.training.run_directory import checkpoint_name, newest_first, remove_old
 
 STATE, LARGE = "state.npz", "large"
-"""In a checkpoint: the file of the state, and the folder of its large arrays."""
+"""Names within a checkpoint: the file of the state, and the folder of its large arrays."""
 LARGE_BYTES = 1 << 26
-"""An array of so many bytes has a file of its own, which is mapped into memory at a resume and read as it is copied: a
-replay of half of the memory can be restored."""
+"""Size from which an array has a file of its own, which is mapped into memory at a resume and read as it is copied, so
+that a replay that takes half of the memory can be restored."""
 
 
 class CheckpointError(RuntimeError):
@@ -34,21 +34,21 @@ def save(
     state: dict[str, Any],
     write_more: Callable[[Path], None] | None = None,
 ) -> Path:
-    """Writes `directory/checkpoint_<updates>`, unless it is there and whole, and removes old ones, see `remove_old`.
+    """Writes `directory/checkpoint_<updates>`, unless it exists and is whole, and removes old ones, see `remove_old`.
 
     All files are written to a temporary folder, with their sizes and checksums in a manifest, flushed to the
     disk and only then renamed into place. So a kill at any moment leaves the previous checkpoints untouched.
 
     Args:
         directory: created if missing.
-        updates: learner updates made.
-        variables: TensorFlow's part.
+        updates: number of learner updates made.
+        variables: TensorFlow variables to save.
         state: nested dictionaries, with string keys, of NumPy arrays, numbers and strings.
-        write_more: called with the folder, for files of its own; raises OSError where it cannot write.
+        write_more: called with the folder, to write further files; raises OSError if it cannot write.
 
     Raises:
         CheckpointError: the disk is full or not writable.
-        TypeError: the state has something else, which could not be read again.
+        TypeError: the state has a value of another type, which could not be read again.
     """
     final = directory / checkpoint_name(updates)
     partial = directory / f"partial_{final.name}"
@@ -89,13 +89,14 @@ def restore(
     """Restores the newest whole checkpoint; returns its state, or None if there is no checkpoint.
 
     Args:
-        directory: where `save` wrote.
-        variables: restored in place; every one of its variables must be in the checkpoint.
+        directory: folder that `save` wrote to.
+        variables: variables to restore in place; every one must be in the checkpoint.
         warn: called with one line that names the broken checkpoints that are passed over.
         read_more: called with the folder, for the files of `write_more`.
 
     Raises:
         CheckpointError: there are checkpoints, but none is whole.
+        AssertionError: a variable is not in the checkpoint.
     """
     broken: list[str] = []
     for path in newest_first(directory):
@@ -103,28 +104,29 @@ def restore(
             broken.append(f"{path.name}: {damage}")
             continue
         if broken:
-            warn(f"Going on from {path}, since what is newer is broken ({'; '.join(broken)}).")
+            warn(f"Going on from {path}, since newer checkpoints are broken ({'; '.join(broken)}).")
         variables.read(str(path / "variables")).assert_existing_objects_matched()
         if read_more is not None:
             read_more(path)
         return _read_state(path)
     if broken:
         raise CheckpointError(
-            f"No checkpoint in {directory} is whole ({'; '.join(broken)}). Put a whole copy there, or train again in "
-            "another run_dir; nothing was removed."
+            f"All checkpoints in {directory} are broken ({'; '.join(broken)}). Put an intact copy there, or train "
+            "again with another --run_dir; nothing was removed."
         )
     return None
 
 
 def read_variables(path: Path, variables: tf.train.Checkpoint) -> None:
-    """Restores TensorFlow's part alone of one checkpoint.
+    """Restores only the TensorFlow variables of one checkpoint.
 
     Args:
         path: a checkpoint's folder, or a copy of one.
-        variables: restored in place; every one of its variables must be in the checkpoint.
+        variables: variables to restore in place; every one must be in the checkpoint.
 
     Raises:
         CheckpointError: it is not whole.
+        AssertionError: a variable is not in the checkpoint.
     """
     if damage := find_damage(path):
         raise CheckpointError(f"Checkpoint {path} is broken ({damage}).")
@@ -135,7 +137,7 @@ def restore_trained(directory: Path, variables: tf.train.Checkpoint, warn: Calla
     """Restores the newest whole checkpoint of a run that must have one; arguments as for `restore`.
 
     Returns:
-        the updates behind it.
+        the number of updates behind the checkpoint.
 
     Raises:
         CheckpointError: there is none, or none is whole.
@@ -150,7 +152,7 @@ def restore_agent(directory: Path, agent: tf_agent.TFAgent, warn: Callable[[str]
     """Restores an agent as `restore_trained` does; other arguments, result and errors too.
 
     Args:
-        agent: as the trainers of `repro.training` save it; its variables are overwritten.
+        agent: agent as the trainers of `repro.training` save it; its variables are overwritten.
     """
     return restore_trained(directory, tf.train.Checkpoint(agent=agent), warn)
 
@@ -170,7 +172,7 @@ def _write_state(path: Path, state: dict[str, Any]) -> None:
 
 
 def _read_state(path: Path) -> dict[str, Any]:
-    """The state; large arrays are of the file's pages, and stay when it is removed."""
+    """Returns the state; large arrays are mapped from their files, and stay valid if these are removed."""
     with np.load(path / STATE, allow_pickle=False) as arrays:
         state = {name: arrays[name] for name in arrays.files}
     for file in (path / LARGE).rglob("*.npy"):

@@ -25,16 +25,18 @@ from repro.quiet import suppress_stderr
 from repro.training.sizes import Machine
 
 MEETING_SECONDS = 60.0
-"""Longest wait of learners for each other, once each is known to be there."""
+"""Longest wait of learners for each other, once all of them are known to be running."""
 NOT_MET = (
-    f"The learners did not find each other within {MEETING_SECONDS:g} seconds: one has ended, as its file in the run's "
-    "folder actors says, or a port is closed. The run ends; the same command goes on from its last checkpoint, if any."
+    f"The learners did not connect to each other within {MEETING_SECONDS:g} seconds: one of them has ended (see its "
+    "log in the run's folder actors), or a port is closed. The run ends; the same command resumes it from its last "
+    "checkpoint, if there is one."
 )
 SIGNALS_SECONDS = 0.05
-"""Longest time for which TensorFlow's handler of SIGTERM, which swallows it, is in the place of this process's own."""
+"""Longest time for which TensorFlow's handler of SIGTERM, which ignores it, replaces that of this process."""
 HEARTBEAT_SECONDS = 365 * 24 * 3600
-"""Timeout of TensorFlow's service for learners, which ends a learner that it did not hear of for so long. It goes by
-the clock of the day, which may jump by any time in which a machine sleeps; `LearnerGroup` watches learners itself."""
+"""Timeout after which TensorFlow's service for learners ends a learner that it has not heard from. It is out of reach,
+since the service measures it by the time of day, which jumps when a machine sleeps; `LearnerGroup` watches learners
+itself."""
 
 CPU_INFO = Path("/proc/cpuinfo")
 BFLOAT16_CAPABILITY = (8, 0)
@@ -44,15 +46,16 @@ BFLOAT16_FLAGS = frozenset({"avx512_bf16", "amx_bf16"})
 
 
 def configure_threads(deterministic: bool, threads: int = 0) -> int:
-    """Sets TensorFlow's threads, and lets eager tensors be freed whole; call before the first operation.
+    """Sets TensorFlow's numbers of threads, and stops a leak of eager tensors; call before the first operation.
 
-    Products of float32 are of float32 on a GPU, too: TensorFlow would round their factors to 11 significant bits (TF32)
-    and say nothing of it.
+    Products of float32 are computed in float32 on a GPU, too; by default TensorFlow would silently round their factors
+    to 11 significant bits (TF32).
 
     Args:
-        deterministic: make every operation on a CPU give the same bits for the same input. On a GPU some have no such
-            form under XLA, as the gradient of max pooling.
-        threads: for one operation and for operations side by side; 0: as many as this process has cores.
+        deterministic: whether every operation on a CPU gives the same bits for the same input. It has no effect where
+            there are GPUs: there some operations have no such form under XLA, such as the gradient of max pooling.
+        threads: number of threads within an operation, and for operations side by side; 0 for the number of this
+            process's cores.
 
     Returns:
         the number of threads.
@@ -71,12 +74,12 @@ def configure_threads(deterministic: bool, threads: int = 0) -> int:
 
 
 def find_machine() -> Machine:
-    """What this process may use; to be called before the first operation as well."""
+    """Returns what this process may use; call before the first operation."""
     return Machine(len(os.sched_getaffinity(0)), bool(visible_gpus()))
 
 
 def hide_gpus() -> None:
-    """Has this process compute on its cores; call before the first operation."""
+    """Makes this process compute on CPUs only; call before the first operation."""
     tf.config.set_visible_devices([], "GPU")
 
 
@@ -87,7 +90,7 @@ def configure_actor() -> None:
 
 
 def make_strategy() -> tf.distribute.Strategy:
-    """One device, or all GPUs of this machine with mirrored variables."""
+    """Returns the strategy of one device, or of all GPUs of this machine with mirrored variables."""
     gpus = visible_gpus()
     if len(gpus) > 1:
         return tf.distribute.MirroredStrategy()
@@ -97,15 +100,15 @@ def make_strategy() -> tf.distribute.Strategy:
 def make_learners_strategy(
     learner: int, addresses: Sequence[str], gpu: int = 0
 ) -> tf.distribute.MultiWorkerMirroredStrategy:
-    """Synchronous learners in processes of their own, with one device each; call before the first operation.
+    """Returns the strategy of synchronous learners, one process and device each; call before the first operation.
 
-    Waits until all have called it, for `MEETING_SECONDS` at most: then this process ends. They exchange gradients by
-    gRPC on CPUs and by NCCL on GPUs. To be called in the main thread, whose handlers of signals stay.
+    Waits until all learners have called it, at most `MEETING_SECONDS`, after which this process ends. Gradients are
+    exchanged by gRPC on CPUs and by NCCL on GPUs. To be called in the main thread, whose signal handlers stay.
 
     Args:
-        learner: number of this one, from 0, the chief.
-        addresses: of all of them, host and port.
-        gpu: number of this one's, where there are GPUs.
+        learner: number of this learner, from 0, the chief.
+        addresses: addresses of all learners, host and port.
+        gpu: number of this learner's GPU, where there are GPUs.
     """
     gpus = visible_gpus()
     if gpus:
@@ -137,7 +140,7 @@ class _NotMetError(Exception):
 
 @contextlib.contextmanager
 def _meeting_without_lock() -> Iterator[None]:
-    """Has TensorFlow wait for other learners in `_meet`: by itself it does so with Python's lock held."""
+    """Makes TensorFlow wait for other learners in `_meet`, since its own function holds Python's lock meanwhile."""
     own = pywrap_tfe.TFE_EnableCollectiveOps
     pywrap_tfe.TFE_EnableCollectiveOps = _meet
     try:
@@ -147,14 +150,14 @@ def _meeting_without_lock() -> Iterator[None]:
 
 
 def _meet(handle: object, server_def: bytes) -> None:
-    """Starts TensorFlow's server and waits for those of all learners; other threads and handlers of signals go on.
+    """Starts TensorFlow's server and waits for those of all learners, while other threads and signal handlers go on.
 
     Args:
-        handle: of TensorFlow's context.
-        server_def: serialized.
+        handle: handle of TensorFlow's context.
+        server_def: definition of the server, serialized.
 
     Raises:
-        _NotMetError: one was not there in time.
+        _NotMetError: a server was not there in time.
         tf.errors.OpError: the server could not be started.
     """
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -170,7 +173,7 @@ def _meet(handle: object, server_def: bytes) -> None:
 
 
 def _enable_collective_ops(handle: object, server_def: bytes) -> None:
-    """As TensorFlow's own function for Python, but without Python's lock."""
+    """Does what TensorFlow's own function for Python does, without holding Python's lock."""
     library = ctypes.CDLL(str(Path(tf.sysconfig.get_lib()) / "libtensorflow_cc.so.2"))
     library.TF_NewStatus.restype, library.TF_Message.restype = ctypes.c_void_p, ctypes.c_char_p
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -189,29 +192,29 @@ def check_gpus(num_learners: int) -> None:
     gpus = len(visible_gpus())
     if 0 < gpus < num_learners:
         raise ValueError(
-            f"runtime.num_learners={num_learners}: each learner needs a GPU of its own, and this machine has {gpus}; "
-            "CUDA_VISIBLE_DEVICES= trains on its cores."
+            f"runtime.num_learners={num_learners}: each learner needs a GPU of its own, and this machine has {gpus}: "
+            f"choose at most {gpus}, or set CUDA_VISIBLE_DEVICES= to train on its cores."
         )
 
 
 def check_compute_dtype(config: ml_collections.ConfigDict, say: Callable[[str], None]) -> None:
-    """Says which type a run's torso computes in where it is not float32, and checks that this machine is fast at it.
+    """Reports that a run's torso computes in bfloat16, where it does, and checks that this machine is fast at it.
 
-    Elsewhere TensorFlow is slower than in float32, and adds up in bfloat16. Only whoever learns is checked.
+    Other machines are slower in bfloat16 than in float32, and sum up in bfloat16. Only learners are checked.
 
     Args:
-        config: resolved.
+        config: resolved configuration.
         say: called with one line.
 
     Raises:
-        ValueError: bfloat16, and there is neither a GPU nor a processor with instructions for it.
+        ValueError: the type is bfloat16, and there is neither a GPU nor a processor with instructions for it.
     """
     if config.get("network", {}).get("compute_dtype", "float32") != "bfloat16":
         return
     if not is_fast_in_bfloat16():
         raise ValueError(
-            "network.compute_dtype=bfloat16 needs a GPU from Ampere on, or a processor with AVX512-BF16 or AMX "
-            "and TensorFlow's oneDNN; this process has neither: choose float32."
+            "network.compute_dtype=bfloat16 needs an NVIDIA GPU of the Ampere generation or newer, or a processor with "
+            "AVX512-BF16 or AMX and TensorFlow's oneDNN; this process has neither: choose float32."
         )
     say("The torso computes in bfloat16, in place of float32 (network.compute_dtype).")
 
@@ -250,7 +253,7 @@ def use_xla(compile_: str, strategy: tf.distribute.Strategy) -> bool:
         raise ValueError(f"runtime.compile={compile_!r}: choose auto, xla or graph.")
     several = strategy.num_replicas_in_sync > 1
     if compile_ == "xla" and several:
-        raise ValueError("runtime.compile=xla works with one device; use auto or graph with several.")
+        raise ValueError("runtime.compile=xla works with one device only: choose auto or graph.")
     return compile_ == "xla" or (compile_ == "auto" and bool(visible_gpus()) and not several)
 
 
@@ -258,6 +261,6 @@ def check_batch_size(batch_size: int, strategy: tf.distribute.Strategy) -> None:
     """Raises ValueError where the replicas cannot share a batch equally."""
     if batch_size % strategy.num_replicas_in_sync:
         raise ValueError(
-            f"learner.batch_size={batch_size} cannot be shared by {strategy.num_replicas_in_sync} GPUs "
-            "equally: show it one with CUDA_VISIBLE_DEVICES=0, or raise it."
+            f"learner.batch_size={batch_size} must be a multiple of the number of GPUs, "
+            f"{strategy.num_replicas_in_sync}: choose one, or set CUDA_VISIBLE_DEVICES=0 to use a single GPU."
         )

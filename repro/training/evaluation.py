@@ -1,4 +1,4 @@
-"""The evaluation of a run: its protocol in words, its tasks, their games, and the file that keeps it."""
+"""The evaluation of a run: its protocol in words, the games of its tasks, and the file of its results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from repro.training.run_directory import (
 )
 
 AT_END = "after training"
-"""When the games of a run's own evaluation are played, in protocols."""
+"""The time of a run's own evaluation, in the words of its protocol."""
 
 
 class EvaluationError(RuntimeError):
@@ -40,7 +40,7 @@ class EvaluationError(RuntimeError):
 
 
 def largest_divisor(number: int, limit: int) -> int:
-    """The largest divisor of `number` that is at most `limit`."""
+    """Returns the largest divisor of `number` that is at most `limit`."""
     return max(d for d in range(1, min(number, limit) + 1) if number % d == 0)
 
 
@@ -53,16 +53,16 @@ def describe_time(run_dir: Path, config: ml_collections.ConfigDict, updates: int
     """Returns when in training a checkpoint was made: `AT_END`, or how much was learned from by then.
 
     Args:
-        run_dir: of the run; where it is complete its last checkpoint is at the end, also of a run that diverged.
-        config: of the run, resolved.
-        updates: behind the checkpoint.
+        run_dir: folder of the run. The last checkpoint of a complete run counts as its end, also if the run diverged.
+        config: resolved configuration of the run.
+        updates: number of updates behind the checkpoint.
     """
     unit, amount = total_budget(config)
     rows = read_progress(run_dir / PROGRESS)
     made = round(updates * rows[-1][f"num_env_{unit}"] / rows[-1]["updates"]) if rows else 0
     if made >= amount or (is_complete(run_dir) and is_newest(run_dir / CHECKPOINTS, updates)):
         return AT_END
-    if not rows:  # the first comes after the first checkpoint
+    if not rows:  # the first row comes after the first checkpoint
         return f"after update {updates:,}"
     return f"after {short(made)} of {short(amount)} {unit}"
 
@@ -71,10 +71,10 @@ def describe_games(env: ml_collections.ConfigDict, episodes: int, actions: str, 
     """Returns the protocol of an evaluation in one line, for records and tables.
 
     Args:
-        env: section of a configuration.
-        episodes: played in all.
-        actions: how they are chosen.
-        when: in training, see `describe_time`.
+        env: section `env` of a configuration.
+        episodes: number of episodes played in all.
+        actions: how actions are chosen.
+        when: time in training, see `describe_time`.
     """
     if env.name == "atari":
         games = "1 game" if episodes == 1 else f"{episodes} games"
@@ -105,12 +105,12 @@ def evaluate_tasks(
 ) -> dict[str, dict[str, Any]]:
     """Evaluates one task after the other, and writes `evaluation.json` after each.
 
-    The file says how many updates are behind the weights, since the run may have gone on meanwhile, and whether it was
-    unfinished.
+    The file says how many updates are behind the weights, since the run may have gone on meanwhile, and whether the run
+    was unfinished.
 
     Args:
-        experiments: of each task.
-        trained: policy for all of them, and games of the first, which are closed, as all are, also after an error.
+        experiments: experiment of each task, by the task's name.
+        trained: policy for all tasks, and environments of the first. All environments are closed, also after an error.
         episodes, seed: as for `evaluate_task`.
         run_dir: folder of the run.
         together: whether the agent learned several tasks.
@@ -137,7 +137,7 @@ def evaluate_tasks(
                 log = log_traceback(run_dir / "evaluation_errors.txt")
                 with contextlib.suppress(Exception):  # it may be broken
                     opened.close()
-                kept = f"; {path} has the tasks before it" if evaluations else ""
+                kept = f"; {path} has the results of the tasks before it" if evaluations else ""
                 raise EvaluationError(
                     f"the evaluation on {task} failed with {type(error).__name__}: {one_line(error)}{log}{kept}."
                 ) from error
@@ -154,18 +154,18 @@ def evaluate_task(
     seed: int,
     when: str = AT_END,
 ) -> dict[str, Any]:
-    """Plays episodes of one task, with a line that shows how far it is.
+    """Plays episodes of one task, with a progress line.
 
     Args:
-        experiment: of this task.
+        experiment: experiment of this task.
         policy: chooses the actions.
-        environment: its games.
-        episodes: in all, a multiple of the number of environments.
-        seed: of the policy's sampling.
-        when: in training, see `describe_time`.
+        environment: environments of this task.
+        episodes: number of episodes in all, a multiple of the number of environments.
+        seed: seed of the policy's sampling.
+        when: time in training, see `describe_time`.
 
     Returns:
-        `evaluation` of a record.
+        the `evaluation` of a record.
     """
     scores: list[float] = []
     with contextlib.closing(ProgressLine(f"Evaluating {experiment.config.env.task}", episodes, "episodes")) as line:

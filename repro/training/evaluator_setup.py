@@ -21,13 +21,13 @@ from repro.training.experiment import FindExperiment, RemoteActing
 
 
 def evaluator_episodes(config: ml_collections.ConfigDict) -> int:
-    """Returns the episodes of each task that an evaluator beside training plays each time; 0: there is none.
+    """Returns how many episodes of each task an evaluator beside training plays each time; 0 if there is none.
 
     Args:
-        config: resolved.
+        config: resolved configuration.
 
     Raises:
-        ValueError: below 0, or actors are not processes, so that weights are published to none.
+        ValueError: the number is below 0, or actors are not processes, so that no weights are published to processes.
     """
     runtime = config.get("runtime", {})
     episodes = runtime.get("evaluator_episodes", 0)
@@ -35,8 +35,8 @@ def evaluator_episodes(config: ml_collections.ConfigDict) -> int:
         raise ValueError(f"runtime.evaluator_episodes={episodes}: choose 0 or more.")
     if episodes and runtime.get("schedule") != PROCESSES:
         raise ValueError(
-            f"runtime.evaluator_episodes={episodes} needs actors in processes: runtime.schedule={PROCESSES}, or "
-            "--cluster."
+            f"runtime.evaluator_episodes={episodes} needs actors in processes: choose "
+            f"runtime.schedule={PROCESSES}, or give --cluster."
         )
     return episodes
 
@@ -44,13 +44,13 @@ def evaluator_episodes(config: ml_collections.ConfigDict) -> int:
 def make_evaluator(
     config: ml_collections.ConfigDict, launcher: Launcher, agent: tf_agent.TFAgent, watched: Supervision
 ) -> Evaluator | None:
-    """Returns a run's evaluator; None where it has none.
+    """Returns a run's evaluator; None if it has none.
 
     Args:
-        config: resolved.
-        launcher: of the run's processes.
-        agent: that learns.
-        watched: how its actors are watched, and the evaluator as well.
+        config: resolved configuration.
+        launcher: launcher of the run's processes.
+        agent: the learning agent.
+        watched: how the run's actors are watched, and the evaluator as well.
     """
     if not evaluator_episodes(config):
         return None
@@ -65,9 +65,9 @@ def run_evaluator(
 
     Args:
         find_experiment: see `FindExperiment`.
-        config: of the run.
-        seed: of the run.
-        address: of the learner's server.
+        config: configuration of the run.
+        seed: seed of the run.
+        address: address of the learner's server.
     """
     end_with(address)
     experiments = [find_experiment(own) for own in configs_by_task(config).values()]

@@ -23,9 +23,9 @@ Warn = Callable[[str], None]
 class Evaluation(NamedTuple):
     """The evaluation after training that `repro.evaluate` makes by default.
 
-    episodes: played in all.
-    num_envs: environments side by side, at most.
-    unit: of the returns.
+    episodes: number of episodes played in all.
+    num_envs: largest number of environments side by side.
+    unit: unit of the returns.
     """
 
     episodes: int
@@ -34,11 +34,11 @@ class Evaluation(NamedTuple):
 
 
 class TrainedPolicy(NamedTuple):
-    """The policy of a run's checkpoint, with what it is evaluated in.
+    """The policy of a run's checkpoint, with environments to evaluate it in.
 
-    policy: that evaluates.
-    environment: plays whole games.
-    updates: behind the checkpoint.
+    policy: policy for evaluations.
+    environment: environments of whole games.
+    updates: number of updates behind the checkpoint.
     """
 
     policy: tf_policy.TFPolicy
@@ -50,7 +50,7 @@ class Experiment(Protocol):
     """Builds the parts of a run from its configuration; `make_experiment` of a module in `experiments/` returns it.
 
     Attributes:
-        config: with the agent's own fields in place (`repro.config.resolve`).
+        config: configuration with the agent's own fields in place (`repro.config.resolve`).
     """
 
     @property
@@ -60,7 +60,7 @@ class Experiment(Protocol):
     def evaluation(self) -> Evaluation: ...
 
     def describe_evaluation(self, episodes: int, when: str) -> str:
-        """Returns the protocol of an evaluation in one line, for records, given when in training it is."""
+        """Returns the protocol of an evaluation in one line, for records, given its time in training."""
 
     def make_environment(self, num_envs: int, seed: int) -> BatchedEnvironment:
         """Returns environments for training.
@@ -73,8 +73,8 @@ class Experiment(Protocol):
         """Returns a run, restored from its last checkpoint if it has one.
 
         Args:
-            seed: from which all seeds of the run are derived.
-            run: folder for checkpoints.
+            seed: seed from which all seeds of the run are derived.
+            run: folder of the run, for checkpoints.
             warn: see `Warn`.
 
         Raises:
@@ -86,9 +86,9 @@ class Experiment(Protocol):
         """Returns the policy of a run's newest whole checkpoint, and environments to evaluate it in.
 
         Args:
-            checkpoints: of the run.
-            num_envs: environments side by side.
-            seed: of the environments.
+            checkpoints: folder of the run's checkpoints.
+            num_envs: number of environments side by side.
+            seed: seed of the environments.
             warn: see `Warn`.
 
         Raises:
@@ -102,10 +102,10 @@ FindExperiment = Callable[[ml_collections.ConfigDict], Experiment]
 
 @runtime_checkable
 class RemoteActing(Protocol):
-    """An experiment whose actors can be processes of their own, where `runtime.schedule` is `processes`.
+    """An experiment whose actors can be processes of their own, with `runtime.schedule=processes`.
 
     Attributes:
-        SCHEDULES: values of `runtime.schedule` that the agent has.
+        SCHEDULES: values of `runtime.schedule` that the experiment supports.
     """
 
     SCHEDULES: tuple[str, ...]
@@ -120,21 +120,21 @@ class RemoteActing(Protocol):
         """Returns an agent with new weights, whose `policy` evaluates, and environments as `load_policy` does.
 
         Args:
-            num_envs: environments side by side.
-            seed: of the environments.
+            num_envs: number of environments side by side.
+            seed: seed of the environments.
         """
 
     def build_trainer(self, seed: int, run: RunDirectory, warn: Warn, launch: Launcher | None = None) -> Trainer:
-        """See `Experiment.build_trainer`; `launch` starts actors in processes, None: on this machine."""
+        """See `Experiment.build_trainer`; `launch` starts actors in processes; None for this machine."""
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """Plays as one actor until the learner is gone.
 
         Args:
-            seed: of the run.
-            index: of the actor, from 0.
+            seed: seed of the run.
+            index: number of the actor, from 0.
             start: how often it was started before; another start plays other games.
-            address: of the learner's server.
+            address: address of the learner's server.
 
         Raises:
             ValueError: the run has no such actor.
@@ -143,20 +143,20 @@ class RemoteActing(Protocol):
 
 @runtime_checkable
 class RemoteStoring(Protocol):
-    """An experiment whose replay can be in a process of its own, where `runtime.replay_gb` is above 0."""
+    """An experiment whose replay can be in a process of its own, with `runtime.replay_gb` above 0."""
 
     def run_remote_replay(self, folder: Path, address: str, key: str) -> NoReturn:
         """Serves the replay until the learner is gone.
 
         Args:
-            folder: for files that come and go, of this process alone.
+            folder: folder for temporary files of this process alone.
             address, key: see `Launcher.start_replay`.
         """
 
 
 @runtime_checkable
 class SynchronousLearning(Protocol):
-    """An experiment that several processes can learn together, `runtime.num_learners` of them."""
+    """An experiment that can be learned by several processes together, `runtime.num_learners` of them."""
 
     @property
     def config(self) -> ml_collections.ConfigDict: ...
@@ -165,8 +165,8 @@ class SynchronousLearning(Protocol):
         """Learns with the chief until it is gone.
 
         Args:
-            seed: of the run.
-            chief: that learns, too.
+            seed: seed of the run.
+            chief: connection to the chief.
             launcher: starts this learner's actors.
-            gpu: number of this learner's, where there are GPUs.
+            gpu: number of this learner's GPU, where there are GPUs.
         """

@@ -1,4 +1,4 @@
-"""What a function of tensors costs, counted in its graph."""
+"""Cost of a function of tensors, counted in its graph."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from tensorflow.python.framework.func_graph import FuncGraph
 
 
 def operations(function: Callable[..., Any], *arguments: Any) -> int:
-    """Floating-point operations of the products in a function's graph, two for each product of two numbers.
+    """Returns the floating-point operations of products in a function's graph, two for each product of two numbers.
 
-    Products are those of matrices, by `Einsum` too, and of convolutions. Of them count those that the function's
-    outputs or what it assigns need. Other operations take a hundredth of that in networks of a hundred units. Loops and
-    branches are not looked into.
+    Products are matrix products, by `Einsum` too, and convolutions, as far as the function's outputs or assignments
+    need them. Other operations add about a hundredth in networks of a hundred units. Loops and branches are not
+    counted.
 
     Args:
-        function: of tensors.
-        arguments: nested `TensorSpec` of them, with every dimension known.
+        function: function of tensors.
+        arguments: nested `TensorSpec` of its arguments, with every dimension known.
 
     Raises:
-        ValueError: a product whose shape the graph does not know.
+        ValueError: the graph does not know the shape of a product.
     """
     graph = tf.function(function, autograph=False).get_concrete_function(*arguments).graph
     total = 0
@@ -36,7 +36,7 @@ def operations(function: Callable[..., Any], *arguments: Any) -> int:
 
 
 def needed(graph: FuncGraph) -> list[tf.Operation]:
-    """Returns the operations that outputs or effects of a graph depend on: not, say, the gradient of the input."""
+    """Returns the operations that outputs or effects of a graph depend on: for example, no gradient of the input."""
     pending, seen = [*(x.op for x in graph.outputs), *graph.control_outputs], set()
     while pending:
         op = pending.pop()

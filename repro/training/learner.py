@@ -24,10 +24,10 @@ class RetracedError(RuntimeError):
 
 
 class LearnerOutput(NamedTuple):
-    """What one update gives.
+    """Output of one update.
 
-    scalars: the loss (summed over replicas, of all learners) and the agent's scalar extras (their means) by name.
-    per_sequence: the agent's extras that have a value for each sequence of the batch, [B], by name.
+    scalars: the loss, summed over the replicas of all learners, and the agent's scalar extras, averaged, by name.
+    per_sequence: the agent's extras with one value for each sequence of the batch, [B], by name.
     """
 
     scalars: dict[str, float]
@@ -37,13 +37,13 @@ class LearnerOutput(NamedTuple):
 class Learner:
     """Runs `agent.train` as one compiled function under a distribution strategy.
 
-    Stacks of frames come as `Frames` and are stacked in that function, on the device that learns.
+    Frame stacks arrive as `Frames` and are assembled in that function, on the learning device.
 
     Args:
-        agent: built under the strategy's scope.
-        strategy: one device, several (mirrored), or that of several learners (`devices.make_learners_strategy`).
-        jit_compile: compile with XLA; only with one replica.
-        train: function of the agent's to run in place of `agent.train`.
+        agent: agent that was built under the strategy's scope.
+        strategy: strategy of one device, several (mirrored), or several learners (`devices.make_learners_strategy`).
+        jit_compile: whether to compile with XLA; only with one replica.
+        train: method of the agent to run in place of `agent.train`.
 
     Attributes:
         agent: as above.
@@ -70,7 +70,7 @@ class Learner:
         compiled = tf.function(train_on_stacks, jit_compile=True, autograph=False) if jit_compile else train_on_stacks
 
         def split(loss_info: tf_agent.LossInfo) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-            """The scalars, in the order of `_names`, and what has a value for each sequence."""
+            """The scalars, in the order of `_names`, and the extras with one value for each sequence."""
             parts = {"loss": loss_info.loss * float(replicas) if replicas > 1 else loss_info.loss} | loss_info.extra
             scalars = {name: value for name, value in parts.items() if value.shape.rank == 0}
             self._names = list(scalars)
@@ -104,21 +104,21 @@ class Learner:
             return strategy.run(train_several, args=(batches, count))
 
         self._step, self._steps = step, steps
-        self._compiled: dict[Any, Callable[..., Any]] = {}  # of these two, those that were called
+        self._compiled: dict[Any, Callable[..., Any]] = {}  # `_step` and `_steps`, once called
 
     def with_train(self, train: Callable[..., tf_agent.LossInfo]) -> Learner:
-        """A learner of the same agent, compiled likewise, that runs another function of the agent's."""
+        """Returns a learner of the same agent, compiled in the same way, that runs another method of the agent."""
         return Learner(self.agent, self._strategy, self._jit_compile, train)
 
     def broadcast_variables(self, is_chief: bool) -> None:
-        """Gives the variables of the chief's agent to all learners, each of which calls this at the same time.
+        """Copies the variables of the chief's agent to all learners; each of them calls this at the same time.
 
-        The sum over learners of the chief's values and zeros, which is exact: weights, optimizer and counters.
+        Weights, optimizer and counters are the sums over learners of the chief's values and zeros, which is exact.
 
         Args:
-            is_chief: whether this learner's values are taken.
+            is_chief: whether this learner is the chief, whose values all take.
         """
-        root = tf.train.Checkpoint(agent=self.agent)  # which a view does not keep alive
+        root = tf.train.Checkpoint(agent=self.agent)  # a view does not keep it alive
         variables = [v for v in tf.train.TrackableView(root).descendants() if isinstance(v, tf.Variable)]
 
         def take() -> None:
@@ -131,11 +131,11 @@ class Learner:
             tf.function(lambda: self._strategy.run(take), autograph=False)()
 
     def to_device(self, trajectory: Any) -> Any:
-        """A batch, a nest of NumPy arrays [B, ...], as tensors on the learner's devices, split over their replicas.
+        """Returns a batch, a nest of NumPy arrays [B, ...], as tensors on the learner's devices, split over replicas.
 
-        Each of several learners has a batch of its own, of equal size, and one device.
-        With one device the tensors lie where aligned arrays do (`as_tensor`), which must not change before the step has
-        ended; a GPU copies them from there when it takes the step.
+        Each of several learners has one device and a batch of its own, all of the same size. With one device the
+        tensors share the memory of aligned arrays (`as_tensor`), which must not change before the step has ended; a GPU
+        copies them from there during the step.
         """
         replicas = self._local_replicas
         if replicas == 1:
@@ -148,15 +148,15 @@ class Learner:
         return self._strategy.experimental_distribute_values_from_function(share)
 
     def step(self, trajectory: Any, *arguments: Any) -> LearnerOutput:
-        """One update.
+        """Makes one update.
 
         Args:
-            trajectory: a batch as `to_device` gives it.
-            arguments: of the train function behind the trajectory, as weights of its sequences, [B], as `to_device`
-                gives them.
+            trajectory: a batch from `to_device`.
+            arguments: further arguments of the train function, such as the weights of the sequences, [B], from
+                `to_device`.
 
         Raises:
-            NonFiniteLossError: the loss or an extra is not finite; the weights are spoilt by then.
+            NonFiniteLossError: the loss or another scalar is not finite; the weights have been updated nevertheless.
             RetracedError: the batch's shapes or types differ from the first one's.
         """
         stacked, per_sequence = self._call(self._step, trajectory, *arguments)
@@ -166,16 +166,16 @@ class Learner:
         return LearnerOutput(scalars, {name: value.numpy() for name, value in per_sequence.items()})
 
     def steps(self, batches: Any, count: int) -> list[dict[str, float]]:
-        """Updates on the first of several batches, one after the other, in one compiled call.
+        """Makes updates on the first `count` of several batches, one after the other, in one compiled call.
 
-        A call costs more than an update of a small network. With several devices or learners there is `step` alone.
+        For a small network a call costs more than the update itself. Several devices or learners can only use `step`.
 
         Args:
-            batches: as `to_device` gives them, [K, B, ...], of the same shapes each time.
-            count: of updates, 1 to K.
+            batches: batches from `to_device`, [K, B, ...], of the same shapes at every call.
+            count: number of updates, 1 to K.
 
         Returns:
-            What each of them logs.
+            the scalars of each update, by name.
 
         Raises:
             NonFiniteLossError, RetracedError: as for `step`.
@@ -188,7 +188,10 @@ class Learner:
 
         Args:
             values: float32 [len(_names)].
-            later: updates that were made since.
+            later: number of updates made after this one.
+
+        Raises:
+            NonFiniteLossError: a value is not finite.
         """
         scalars = dict(zip(self._names, values.tolist()))
         if not np.isfinite(values).all():
@@ -199,7 +202,10 @@ class Learner:
     def _call(self, function: Any, *arguments: Any) -> Any:
         """Calls a `tf.function`, compiled for arguments like the first ones.
 
-        With one replica later calls need not look for it among several traces (`flat_call`).
+        With one replica, later calls skip the search for a matching trace (`flat_call`).
+
+        Raises:
+            RetracedError: the arguments' shapes or types differ from the first ones.
         """
         if (compiled := self._compiled.get(function)) is None:
             with suppress_stderr():
@@ -214,7 +220,7 @@ class Learner:
 
 
 def _on_nests(concrete: Any) -> Callable[..., Any]:
-    """A traced function, by `flat_call`; arguments that were None at its tracing are None again."""
+    """Wraps a traced function by `flat_call`; arguments that were None at tracing are None at each call."""
     call, outputs = flat_call(concrete), concrete.structured_outputs
 
     def call_nests(*arguments: Any) -> Any:

@@ -1,6 +1,6 @@
-"""How synchronous learners find each other, and what the others tell the chief, which is the run, before each update.
+"""How synchronous learners find each other, and report to the chief, whose process is the run, before each update.
 
-Gradients do not come this way: they are exchanged in the train step, under `devices.make_learners_strategy`.
+Gradients are not sent this way: they are exchanged in the train step, under `devices.make_learners_strategy`.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from repro.acting.supervision import ActorPoolError, PatientClock, Supervision
 from repro.environments.batched import one_line
 
 LOOK_SECONDS = 1.0
-"""Between two looks whether an update ends."""
+"""Time between two checks whether an update has ended."""
 REASON_SECONDS = 3.0
-"""Longest wait for why a learner is gone: once its connection is, for how it ended, and once it has ended, for what it
-still said."""
+"""Longest wait for the reason why a learner is gone: after the end of its connection, for how it ended, and after its
+own end, for its last messages."""
 BEAT_SECONDS = 3.0
-"""Between two signs of life of a learner, whatever it does."""
+"""Time between two signs of life of a learner, whatever it does."""
 NO_BEAT_SECONDS = 30.0
-"""Without a sign of life from the other side, after which a learner is gone for the chief, and the chief for it."""
+"""Time without a sign of life after which the chief gives up a learner, and a learner the chief."""
 LOCAL = "localhost"
 
 
@@ -45,10 +45,12 @@ class LearnerLostError(Exception):
 
 
 class Ready(NamedTuple):
-    """What a learner says when it has its share of a batch.
+    """Message of a learner that has its share of a batch.
 
-    versions: of the weights that played it, one for each of its groups. games: of its actors, that ended since the last
-    update. restarts: of its actors, in its process. state: of its source.
+    versions: versions of the weights that played the share, one for each of its groups.
+    games: games of its actors that ended since the last update.
+    restarts: number of its actors that were replaced in its process.
+    state: state of its source.
     """
 
     versions: list[int]
@@ -75,16 +77,16 @@ class _Gone(NamedTuple):
 
 
 class LearnerGroup:
-    """The other learners of a run, as the chief has them.
+    """The other learners of a run, as the chief sees them.
 
     Args:
-        launcher: starts them.
-        num_learners: with the chief.
+        launcher: starts their processes.
+        num_learners: number of learners, including the chief.
         supervision: how they are watched, as actors are.
 
     Attributes:
-        restarts: of all their actors, in their processes.
-        states: of their sources, by number, when they were last ready.
+        restarts: number of all their actors that were replaced in their processes.
+        states: states of their sources when they were last ready, by number.
     """
 
     def __init__(self, launcher: Launcher, num_learners: int, supervision: Supervision) -> None:
@@ -102,11 +104,11 @@ class LearnerGroup:
         self._connections: dict[int, Connection] = {}
         self._inbox: queue.Queue[tuple[int, Any]] = queue.Queue()
         self._clock = PatientClock(min(NO_BEAT_SECONDS, supervision.silent_seconds))  # of signs of life
-        self._seen: dict[int, float] = {}  # learner to the clock at its last one
+        self._seen: dict[int, float] = {}  # time on the clock of each learner's last one
         self._heard_out: dict[int, threading.Event] = {}  # whether all that a learner said is in the inbox
-        self._joined = threading.Event()  # all have
-        self._updates = 0  # that all were ready for
-        self._updating = False  # whether the last of them is under way
+        self._joined = threading.Event()  # set once all have joined
+        self._updates = 0  # number of updates that all were ready for
+        self._updating = False  # whether the last of these is in progress
         self._hangs = False
         self._closed = threading.Event()
 
@@ -122,7 +124,7 @@ class LearnerGroup:
         """Starts the others; returns the addresses by which all learners exchange gradients, the chief's first.
 
         Raises:
-            LearnerLostError: one ends, or is not there after a while.
+            LearnerLostError: one ends, or has not joined in time.
         """
         address = f"{self._host}:{self._listener.getsockname()[1]}"
         for number in self._numbers:
@@ -142,21 +144,21 @@ class LearnerGroup:
         return addresses
 
     def begin(self) -> None:
-        """Gives each learner the state of its source, if there is one, with which it begins."""
+        """Sends each learner the state with which its source begins, if there is one."""
         for number, connection in self._connections.items():
-            with contextlib.suppress(OSError):  # it is gone, as the first wait says
+            with contextlib.suppress(OSError):  # the first wait reports that it is gone
                 connection.send(self.states.get(str(number)))
 
     def wait(self, check: Callable[[], None]) -> list[Ready]:
         """Waits until all are ready for the next update.
 
         Args:
-            check: called meanwhile; what it raises ends the wait.
+            check: called again and again meanwhile; an error that it raises ends the wait.
 
         Raises:
-            LearnerLostError: one is gone, or has no share of the batch for a minute more than `silent_seconds`; but
-                actors for the first one may have to wait for cores.
-            ActorPoolError: one cannot go on, and says why.
+            LearnerLostError: one is gone, or has no share of the batch within `silent_seconds` and a minute. The first
+                batch has no limit if actors may have to wait for cores.
+            ActorPoolError: one cannot go on; the message says why.
         """
         ready: dict[int, Ready] = {}
         limit = None if self._may_wait and not self._updates else self._limit
@@ -168,11 +170,11 @@ class LearnerGroup:
         return [ready[number] for number in self._numbers]
 
     def end_update(self) -> None:
-        """Says that the update has ended for which all were ready: what comes before the next may take its time."""
+        """Notes that the update has ended for which all were ready; the time until the next one is not limited."""
         self._updating = False
 
     def lost(self, error: tf.errors.OpError) -> LearnerLostError:
-        """Returns why an update failed in which learners exchange gradients."""
+        """Returns the reason why an update failed, given the error of its exchange of gradients."""
         if self._hangs:
             return LearnerLostError(f"A learner hangs: an update took longer than {self._limit:g} seconds.")
         with contextlib.suppress(queue.Empty):
@@ -184,7 +186,7 @@ class LearnerGroup:
         return LearnerLostError(f"A learner does not answer ({first}).")
 
     def close(self) -> None:
-        """Ends the learners, which end their actors, by force where they do not end by themselves."""
+        """Ends the learners, which end their actors, by force if they do not end by themselves."""
         self._closed.set()
         for connection in self._connections.values():
             _hang_up(connection)
@@ -206,7 +208,7 @@ class LearnerGroup:
 
     @property
     def _limit(self) -> float:
-        """Seconds without a share of the batch after which a learner hangs; an actor of its own is replaced before."""
+        """Seconds without a share of the batch after which a learner counts as hanging; actors are replaced sooner."""
         return self._supervision.silent_seconds + START_SECONDS
 
     def _messages(
@@ -234,7 +236,7 @@ class LearnerGroup:
                 yield number, message
 
     def _accept(self) -> None:
-        """Lets learners in; whoever else comes, and maybe says nothing, keeps none of them waiting."""
+        """Accepts connections, each in a thread of its own, so that a silent stranger keeps no learner waiting."""
         while not (self._joined.is_set() or self._closed.is_set()):
             try:
                 client, _ = self._listener.accept()
@@ -244,7 +246,7 @@ class LearnerGroup:
             threading.Thread(target=self._read, args=(Connection(client.detach()),), daemon=True).start()
 
     def _read(self, connection: Connection) -> None:
-        """Takes what a learner says, if it knows the key."""
+        """Reads the messages of a learner, if it knows the key."""
         try:
             deliver_challenge(connection, self._key.encode())
             answer_challenge(connection, self._key.encode())
@@ -262,7 +264,7 @@ class LearnerGroup:
                 if not isinstance(message, _Beat):
                     self._inbox.put((number, message))
         self._heard_out[number].set()
-        self._keepers[number].join(timeout=REASON_SECONDS)  # which knows more
+        self._keepers[number].join(timeout=REASON_SECONDS)  # it knows the reason
         self._inbox.put((number, _Gone("its connection ended")))
 
     def _await_end(self, number: int) -> None:
@@ -289,18 +291,18 @@ class LearnerGroup:
                 return
 
     def _break_off(self, reason: str) -> None:
-        """Ends the exchange that is under way, if one is, and all later ones."""
-        if self._joined.is_set():  # before, TensorFlow must not begin
+        """Ends the exchange that is in progress, if any, and all later ones."""
+        if self._joined.is_set():  # TensorFlow must not start before that
             context.context().abort_collective_ops(tf.errors.UNAVAILABLE, reason)
 
 
 class ChiefLink:
-    """The chief, as another learner has it. Once joined, the process ends when the chief is gone, whatever it does.
+    """The chief, as another learner sees it. Once joined, the process ends when the chief is gone, whatever it does.
 
     Args:
-        address: of the chief, host and port.
-        key: of the run.
-        learner: number of this one, from 1.
+        address: address of the chief, host and port.
+        key: key of the run.
+        learner: number of this learner, from 1.
 
     Attributes:
         learner: see above.
@@ -333,22 +335,22 @@ class ChiefLink:
         """Returns the state with which this learner's source begins, if there is one.
 
         Args:
-            close: called, in another thread, before the process ends with the chief.
+            close: called, in another thread, before the process ends because the chief is gone.
         """
         self._close = close
         return self._inbox.get()
 
     def send(self, message: Ready | str) -> None:
-        """Says that this learner is ready, or a line for the user."""
+        """Sends that this learner is ready, or a line for the user."""
         self._send(message)
 
     def fail(self, reason: object) -> NoReturn:
-        """Says why this learner cannot go on, and ends the process."""
+        """Reports why this learner cannot go on, and ends the process."""
         self._send(_Failed(str(reason)))
         os._exit(1)
 
     def _send(self, message: object) -> None:
-        with contextlib.suppress(OSError), self._sending:  # the chief is gone, and so is soon this process
+        with contextlib.suppress(OSError), self._sending:  # the chief is gone, and this process ends soon
             self._connection.send(message)
 
     def _beat(self) -> None:
@@ -358,7 +360,7 @@ class ChiefLink:
             time.sleep(BEAT_SECONDS)
 
     def _read(self) -> None:
-        """Takes what the chief says; once it is gone, ends the process."""
+        """Reads the messages of the chief; once it is gone, ends the process."""
         with contextlib.suppress(EOFError, OSError):
             while True:
                 self._inbox.put(self._connection.recv())
@@ -376,7 +378,7 @@ def _hang_up(connection: Connection) -> None:
 
 
 def _end_without_answers(connection: Connection) -> None:
-    """Has a connection end where what is sent does not arrive for `NO_BEAT_SECONDS`, as when a machine is gone."""
+    """Makes a connection end if nothing that is sent arrives for `NO_BEAT_SECONDS`, as when a machine is gone."""
     with socket.socket(fileno=os.dup(connection.fileno())) as end:
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(1000 * NO_BEAT_SECONDS))
 

@@ -1,4 +1,4 @@
-"""What says of a checkpoint that it is whole: a file with the sizes and checksums of all others; without TensorFlow."""
+"""The manifest that shows whether a checkpoint is whole: sizes and checksums of its files; imports no TensorFlow."""
 
 from __future__ import annotations
 

@@ -18,15 +18,15 @@ from repro.training.trainer import EpisodeLog, RunSettings
 class MixedReplayTrainer(OnPolicyTrainer):
     """An update is one gradient step on the new unrolls that the actors bring and on replayed ones.
 
-    The policy lag is that of the new unrolls. That of the replayed ones is the scalar `replay_lag`, the mean of a
+    The policy lag is that of the new unrolls. The lag of the replayed ones is the scalar `replay_lag`, their mean in a
     batch, and `replay_lag` of the summary.
 
     Args:
         learner, weights, episodes, run: as for `OnPolicyTrainer`.
-        source: of new unrolls alone, stored and not placed on devices.
+        source: source of the new unrolls, which are stored and not placed on devices.
         frames_per_update: units of the budget in the new unrolls of a batch.
         batches: adds the replayed ones.
-        rng: samples them.
+        rng: samples the replayed ones.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class MixedReplayTrainer(OnPolicyTrainer):
         super().__init__(learner, source, weights, episodes, run, frames_per_update)
 
     def summary(self) -> dict[str, Any]:
-        """Totals of the run so far."""
+        """Returns totals of the run so far, with mean and maximum of the replayed unrolls' lag."""
         made = self.made_updates
         mean = self._replay_lag_sum / made if made else 0.0
         return super().summary() | {"replay_lag": {"mean": mean, "max": self._replay_lag_max}}

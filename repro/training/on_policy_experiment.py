@@ -1,4 +1,4 @@
-"""What experiments share whose actors play for a learner that learns from each unroll once, or also from a replay."""
+"""The base class of experiments that learn from each new unroll once, and optionally also from a replay."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from repro.training.trainer import RECENT_GAMES, EpisodeLog, run_settings, super
 
 
 class OnPolicyExperiment(ActorExperiment):
-    """Builds a run; subclasses say which network and agent."""
+    """Builds a run; subclasses define network and agent."""
 
     @abc.abstractmethod
     def make_local_policy(self, environment: BatchedEnvironment) -> tf_policy.TFPolicy:
@@ -77,10 +77,13 @@ class OnPolicyExperiment(ActorExperiment):
         if num_replayed is None or not 0 <= num_replayed < batch_size:
             raise ValueError(
                 f"replay.fraction={fraction:g} of learner.batch_size={batch_size} is {batch_size * fraction:g} "
-                "unrolls: choose a whole number of them below the batch size."
+                "unrolls, but must be a whole number of them, 0 or more and below the batch size."
             )
         if num_replayed and replay.capacity < num_replayed:
-            raise ValueError(f"replay.capacity={replay.capacity} is less than the {num_replayed} unrolls of one batch.")
+            raise ValueError(
+                f"replay.capacity={replay.capacity} is less than the {num_replayed} replayed unrolls of one batch: "
+                f"choose {num_replayed} or more."
+            )
         return num_replayed
 
     @property
@@ -98,12 +101,17 @@ class OnPolicyExperiment(ActorExperiment):
             raise ValueError(f"runtime.num_learners={count}: choose 1 or more.")
         if runtime.schedule != PROCESSES:
             raise ValueError(
-                f"runtime.num_learners={count} needs runtime.schedule={PROCESSES}, and not {runtime.schedule}."
+                f"runtime.num_learners={count} needs runtime.schedule={PROCESSES}, got {runtime.schedule!r}."
             )
         if self.num_replayed or runtime.get("weights_delay", 0):
-            raise ValueError(f"runtime.num_learners={count} goes neither with a replay nor with runtime.weights_delay.")
+            raise ValueError(
+                f"runtime.num_learners={count} cannot be combined with a replay or with runtime.weights_delay: choose "
+                "replay.fraction=0 and runtime.weights_delay=0."
+            )
         if runtime.compile == "xla":
-            raise ValueError(f"runtime.num_learners={count} does not go with runtime.compile=xla: use auto or graph.")
+            raise ValueError(
+                f"runtime.num_learners={count} cannot be combined with runtime.compile=xla: choose auto or graph."
+            )
         for name, number in {"learner.batch_size": batch_size, "runtime.num_actors": runtime.num_actors}.items():
             if number % count:
                 raise ValueError(f"runtime.num_learners={count} must divide {name}={number}.")
@@ -111,7 +119,7 @@ class OnPolicyExperiment(ActorExperiment):
 
     @property
     def dynamic_batching(self) -> bool:
-        """Whether one policy answers all actors that wait."""
+        """Whether one policy answers all waiting actors."""
         return self.config.runtime.get("dynamic_batching", False)
 
     @property
@@ -172,7 +180,10 @@ class OnPolicyExperiment(ActorExperiment):
         num_replayed, sampled_hparams = self.num_replayed, self.sample_hparams(seed)
         remote, at_acting_weights = runtime.schedule == PROCESSES, runtime.schedule == "a3c"
         if remote and self.dynamic_batching:
-            raise ValueError(f"runtime.dynamic_batching is for actors in threads: not with schedule={PROCESSES}.")
+            raise ValueError(
+                f"runtime.dynamic_batching=True needs actors in threads: choose False with "
+                f"runtime.schedule={PROCESSES}."
+            )
         environments = self.make_local_environments(seeds.environments)
         strategy = devices.make_learners_strategy(0, group.connect()) if group else devices.make_strategy()
         if group is None:
@@ -182,8 +193,9 @@ class OnPolicyExperiment(ActorExperiment):
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
         if at_acting_weights and (num_replayed or self.dynamic_batching or not hasattr(agent, "train_on_policy")):
             raise ValueError(
-                "runtime.schedule=a3c takes gradients at the weights that acted: not with runtime.dynamic_batching "
-                "or a replay, nor with an agent that has no such gradient."
+                "runtime.schedule=a3c takes gradients at the weights that acted: choose "
+                "runtime.dynamic_batching=False, replay.fraction=0 and an agent that has such gradients, or another "
+                "schedule."
             )
         episodes, to_device = self._make_episode_log(), None if num_replayed else learner.to_device
         weights: WeightsPublisher
@@ -199,15 +211,15 @@ class OnPolicyExperiment(ActorExperiment):
         else:
             weights, source = self._make_local_source(agent, environments, seeds.actions, watched, episodes, to_device)
         settings = run_settings(config, run, warn, evaluator, sampled_hparams)
-        of_trainer = (learner, source, weights, episodes, settings, self.frames_per_update)
+        arguments = (learner, source, weights, episodes, settings, self.frames_per_update)
         if group is not None:
-            return ChiefTrainer(*of_trainer, group=group)
+            return ChiefTrainer(*arguments, group=group)
         if not num_replayed:
-            return OnPolicyTrainer(*of_trainer, at_acting_weights=at_acting_weights)
+            return OnPolicyTrainer(*arguments, at_acting_weights=at_acting_weights)
         batches = MixedBatches(
             agent.collect_data_spec, config.learner.unroll_length, config.replay.capacity, num_replayed
         )
-        return MixedReplayTrainer(*of_trainer, batches=batches, rng=np.random.default_rng(seeds.replay))
+        return MixedReplayTrainer(*arguments, batches=batches, rng=np.random.default_rng(seeds.replay))
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """See `RemoteActing`."""
@@ -226,14 +238,14 @@ class OnPolicyExperiment(ActorExperiment):
     def run_learner(self, seed: int, chief: ChiefLink, launcher: Launcher, gpu: int) -> NoReturn:
         """See `SynchronousLearning`."""
         seeds = make_run_seeds(seed, self.config.runtime.num_actors)
-        # Shows the specs; before all wait for each other.
+        # Only for its specs; made before the learners wait for each other.
         environment = self.make_actor_environment(0, seeds.environments[0])
         strategy = devices.make_learners_strategy(chief.learner, chief.join(), gpu)
         with strategy.scope():
             agent = self.with_hparams(self.sample_hparams(seed)).make_agent(environment, seeds.weights)
         environment.close()
         learner = Learner(agent, strategy, devices.use_xla(self.config.runtime.compile, strategy))
-        games, no_logs = list[Episode](), Path()  # the launcher has some for processes
+        games, no_logs = list[Episode](), Path()  # the launcher has those of processes
         watched = supervision(self.config, no_logs, chief.send)
         weights, source = self._make_remote_source(
             agent, launcher, watched, games.append, learner.to_device, learner=chief.learner
@@ -249,7 +261,7 @@ class OnPolicyExperiment(ActorExperiment):
         episodes: EpisodeLog,
         to_device: Callable[[Any], Any] | None,
     ) -> tuple[WeightsPublisher, BatchSource]:
-        """Actors in threads of this process, and what gives them weights."""
+        """Returns the publisher of weights, and the source with actors in threads of this process."""
         config, runtime = self.config, self.config.runtime
         acting = agent.acting_variables if runtime.schedule == "a3c" else ()
         weights = WeightsPublisher(
@@ -278,7 +290,7 @@ class OnPolicyExperiment(ActorExperiment):
         learner: int = 0,
         evaluator: Evaluator | None = None,
     ) -> tuple[RemoteWeights, RemoteSource]:
-        """A learner's share of the actors, in processes of their own, and what gives them weights."""
+        """Returns the publisher of weights, and the source with a learner's share of the actors, in processes."""
         weights = RemoteWeights(agent.collect_policy.variables(), delay=self.config.runtime.get("weights_delay", 0))
         actors, num_new = self._make_actors(launcher, watched, learner), self.num_new // self.num_learners
         source = make_remote_source(
@@ -300,7 +312,7 @@ class OnPolicyExperiment(ActorExperiment):
     def _make_policies(
         self, environments: Sequence[BatchedEnvironment], weights: WeightsPublisher, seed: int
     ) -> Callable[[BatchedEnvironment, int], tf_policy.TFPolicy | DynamicBatching]:
-        """What gives an actor its policy: a copy of its own, or with `runtime.dynamic_batching` one for all."""
+        """Returns what makes an actor's policy: a copy of its own, or with `runtime.dynamic_batching` one for all."""
         if not self.dynamic_batching:
             return lambda environment, _: self.make_local_policy(environment)
         rows = sum(environment.num_envs for environment in environments)
@@ -308,10 +320,10 @@ class OnPolicyExperiment(ActorExperiment):
         return lambda *_: shared
 
     def _make_episode_log(self) -> EpisodeLog:
-        """A log of all games, by their tasks where several are learned together.
+        """Returns a log of all games, by task if several are learned together.
 
         Raises:
-            ValueError: there are no such scores to normalise by.
+            ValueError: `evaluation.normaliser` names no known scores.
         """
         config = self.config
         if not tasks(config):

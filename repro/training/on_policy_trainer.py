@@ -14,11 +14,11 @@ from repro.training.trainer import EpisodeLog, RunSettings, Trainer
 
 
 class OnPolicyTrainer(Trainer):
-    """Each batch that the actors bring is learned from once.
+    """Learns once from each batch that the actors bring.
 
     Args:
-        learner, source, weights: the parts, sharing one agent.
-        episodes: filled by the actors.
+        learner, source, weights: learner, source of batches and publisher of weights of one agent.
+        episodes: log of finished games, filled by the actors.
         run: see `RunSettings`.
         frames_per_update: units of the budget in one batch.
         at_acting_weights: whether gradients are taken at the weights that acted, by `train_on_policy` of the agent;
@@ -56,7 +56,7 @@ class OnPolicyTrainer(Trainer):
 
     @property
     def gradient_steps(self) -> int:
-        """Made so far."""
+        """Number of gradient steps made so far."""
         return self._gradient_steps
 
     @property
@@ -64,7 +64,7 @@ class OnPolicyTrainer(Trainer):
         return self._source.restarts
 
     def summary(self) -> dict[str, Any]:
-        """Totals of the run so far."""
+        """Returns totals of the run so far."""
         return super().summary() | self._source.totals()
 
     def _begin(self) -> None:
@@ -75,12 +75,12 @@ class OnPolicyTrainer(Trainer):
         lag = self._lag(batch)
         scalars = self._learn(batch)
         self._gradient_steps += 1
-        self._publish()  # first: who waits for the batch's memory takes weights then
+        self._publish()  # first: an actor that waits for the batch's memory takes weights after that
         self._source.release(batch)
         return scalars, lag
 
     def _learn(self, batch: Batch) -> dict[str, float]:
-        """One update; returns its scalars."""
+        """Makes one update; returns its scalars."""
         acting = (batch.acting,) if self._at_acting_weights else ()
         return self._learner.step(batch.trajectory, *acting).scalars
 
@@ -88,7 +88,7 @@ class OnPolicyTrainer(Trainer):
         return self._gradient_steps - float(np.mean(batch.versions))
 
     def _publish(self) -> None:
-        """Gives actors the weights after this update, where they look at them before the next."""
+        """Publishes the weights after this update, if actors take weights before the next one."""
         if self._source.between_rounds:
             self._weights.publish(self._gradient_steps)
 

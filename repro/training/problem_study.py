@@ -1,4 +1,4 @@
-"""A study of statements about operators on random evaluation problems, each of which every problem must bear out."""
+"""A study of statements about operators on random evaluation problems; each statement must hold on every problem."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ from repro.training.experiment import FindExperiment
 from repro.training.study import Advance, Study, StudyResult
 
 DIGITS = 4
-"""Decimals that count: operators work in float32, and what they leave below is rounding."""
+"""Decimals that count: operators work in float32, and anything smaller is rounding."""
 
 Extreme = Literal["largest", "smallest"]
 
 Find = Callable[[ml_collections.ConfigDict, Problem, np.random.Generator], Mapping[str, float]]
-"""What a paper's statements are about, by answer, on one problem; the rng decides what else is random."""
+"""Returns the value of each answer on one problem; the rng is for everything else that is random."""
 
 
 @dataclasses.dataclass(frozen=True)
 class OnProblems:
     """A `RunStudy` of a configuration's statements on `config.evaluation.episodes` random problems.
 
-    What no problem may exceed is answered by the extreme of them all, anything else by one value for each problem.
-    These are exact where every problem must have the same number; a mean or a share has an interval over problems.
+    Bounds that no problem may exceed are answered by the extreme over all problems, everything else by one value for
+    each problem. Such values are exact if every problem must have the same number; a mean or a share has an interval
+    over problems.
 
     Attributes:
-        find: works out the answers on one problem.
-        units: of each answer.
-        extremes: which value of all problems answers, where not every one does.
+        find: computes the answers on one problem.
+        units: unit of each answer.
+        extremes: answers that are the extreme over all problems, and which extreme.
         means: answers that differ from problem to problem, so that their mean depends on which ones are sampled.
     """
 
@@ -53,10 +54,11 @@ class OnProblems:
         """Returns the answers, each value exact to `DIGITS` decimals.
 
         Args:
-            config: with `answers`, `env` (number of states and actions, least and largest discount) and `evaluation`.
-            seed: of problems and of what `find` samples.
+            config: configuration with `answers`, `env` (number of states and actions, least and largest discount) and
+                `evaluation`.
+            seed: seed of the problems and of what `find` samples.
             cores, find_experiment: not used.
-            advance: called with the problems done and all of them.
+            advance: called with the number of problems done and of all problems.
         """
         found = _find_on_all(config, seed, advance, self.find)
         total = len(found)
@@ -70,7 +72,7 @@ class OnProblems:
             else:
                 protocol = f"one value for each random problem, at most {values.max():.1e} unrounded; {checked}"
             exact = name not in self.means
-            rounded = values.round(DIGITS) + 0.0  # which has no -0
+            rounded = values.round(DIGITS) + 0.0  # turns -0 into 0
             answers[name] = StudyResult(self.units[name], rounded, protocol, exact=exact)
         return Study(answers, steps=0)
 
@@ -80,10 +82,10 @@ class OnlineOnProblems:
     """A `RunStudy` that learns on random problems from samples of the behaviour policy, one value for each problem.
 
     Attributes:
-        find: works out the answers on one problem, each the largest over the cases.
-        units: of each answer.
-        cases: the configuration's field that lists them.
-        words: what they are.
+        find: computes the answers on one problem, each the largest over the cases.
+        units: unit of each answer.
+        cases: field of the configuration that lists the cases.
+        words: what the cases are, in the plural.
     """
 
     find: Find
@@ -114,7 +116,7 @@ class OnlineOnProblems:
 def _find_on_all(
     config: ml_collections.ConfigDict, seed: int, advance: Advance, find: Find
 ) -> list[Mapping[str, float]]:
-    """What `find` says of each of `config.evaluation.episodes` random problems. Arguments as for `OnProblems`."""
+    """Results of `find` on each of `config.evaluation.episodes` random problems. Arguments as for `OnProblems`."""
     env, total = config.env, config.evaluation.episodes
     found = []
     for number in range(total):

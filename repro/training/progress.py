@@ -22,29 +22,29 @@ from repro.training.task_returns import return_of
 from repro.training.trainer import RECENT_GAMES, Update
 
 POINTS = 500
-"""Rows that a whole run leaves in `progress.csv`."""
+"""Number of rows that a whole run writes to `progress.csv`."""
 EVALUATOR = "evaluator"
-"""Folder of the scalars of an evaluator beside training, a run of its own for TensorBoard."""
+"""Folder for the scalars of an evaluator beside training, which TensorBoard shows as a run of its own."""
 
 
 class Progress:
-    """Consumes updates.
+    """Shows and logs the updates of a run.
 
     Args:
-        run: its folder; on resume, rows after the restored checkpoint are dropped, also those of evaluations.
-        total_updates: of the whole run.
-        frames_per_update: environment frames per learner update.
-        first_update: updates made before this process.
-        label: names the run in the line.
-        unit: of the budget: frames or steps.
+        run: folder of the run; on a resume, rows after the restored checkpoint are dropped, also those of evaluations.
+        total_updates: number of updates of the whole run.
+        frames_per_update: units of the budget per update.
+        first_update: number of updates made before this process.
+        label: name of the run in the line.
+        unit: unit of the budget: frames or steps.
         progress_scalars: names of scalars in the line.
 
     Attributes:
-        lost: units of the budget, on resume: learned from after the restored checkpoint, up to the last row that was
-            dropped.
+        lost: units of the budget that a resume loses: learned from after the restored checkpoint, up to the last row
+            that was dropped.
 
     Raises:
-        RunDirectoryError: the disk is full or not writable, or a row of before cannot be read.
+        RunDirectoryError: the disk is full or not writable, or an earlier row cannot be read.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Progress:
         self._total = total_updates
         self._last: Update | None = None
         self._lags: list[float] = []  # of the updates since the last row
-        self._evaluator_scalars: ScalarsFile | None = None  # until there is something to write
+        self._evaluator_scalars: ScalarsFile | None = None  # None until there is something to write
         with self._writing():
             dropped = _keep_rows_until(self._path, first_update)
             _keep_rows_until(self._evaluations, first_update)
@@ -77,7 +77,7 @@ class Progress:
     def __call__(self, update: Update) -> None:
         """Shows the update, and logs it every `total / POINTS` updates and at the end, with the mean lag since then.
 
-        What an evaluator brought is logged at once.
+        Evaluations beside training are logged at once.
 
         Raises:
             RunDirectoryError: the disk is full or not writable. A row that was cut short is left out at a resume.
@@ -98,7 +98,7 @@ class Progress:
             self._evaluator_scalars.close()
 
     def _describe(self, update: Update) -> str:
-        """The text of the line."""
+        """Returns the text of the progress line."""
         mean_return = "-" if math.isnan(update.mean_return) else format_score(update.mean_return)
         games = min(update.games, RECENT_GAMES)
         texts = [f"return {mean_return} ({games} episode{'' if games == 1 else 's'})"]
@@ -162,7 +162,7 @@ class Progress:
 
 
 def _keep_rows_until(path: Path, update: int) -> list[dict[str, float]]:
-    """Leaves out rows of later updates, which it returns, and a file without any other."""
+    """Removes rows of later updates, which it returns; removes the file if no others are left."""
     rows = read_progress(path)
     kept = [row for row in rows if row["updates"] <= update]
     if kept:
@@ -173,7 +173,7 @@ def _keep_rows_until(path: Path, update: int) -> list[dict[str, float]]:
 
 
 def _add_row(path: Path, row: Mapping[str, float]) -> None:
-    """Adds a row to a file, whose other rows get NaN where it has scalars that the run's code did not log before."""
+    """Adds a row to a file; scalars that the run's code did not log before become columns with NaN in earlier rows."""
     columns = read_columns(path)
     if set(row) <= set(columns):
         rows = _csv([row], columns, header=False)

@@ -18,7 +18,7 @@ from repro.amounts import short
 SECONDS_BETWEEN_DRAWINGS = 0.5
 
 SECONDS_BETWEEN_LINES = 30.0
-"""Where the output is no terminal."""
+"""Seconds between two lines where the output is not a terminal."""
 
 BAR_COLUMNS = 100
 """A narrower terminal shows no bar, so that more of the text fits."""
@@ -30,19 +30,20 @@ TEXT_COLUMNS = 54
 """Room for count, time left and return."""
 
 RATE_POINTS = 60
-"""The rate is that since the drawing or line so many before, or since the first update, before which a run compiles."""
+"""Number of drawings or lines over which the rate is measured; before there are as many, it is measured since the first
+update, before which a run compiles."""
 
 
 class ProgressLine:
-    """Label, share, bar, count, time left, the rate, and a text of the caller's, on standard error.
+    """A line with label, percentage, bar, count, time left, rate, and a text of the caller, on standard error.
 
-    On a terminal, what else the process prints meanwhile appears above the line, which is cut at the terminal's width;
-    where that leaves no room for a bar, the rate comes last.
+    On a terminal, other output of the process appears above the line, which is cut at the terminal's width; if there is
+    no room for a bar, the rate comes last.
 
     Args:
-        label: names what goes on.
+        label: name of what is going on.
         total: count at the end, above 0.
-        unit: of the count, in the plural.
+        unit: unit of the count, in the plural.
         start: where the count begins.
     """
 
@@ -62,7 +63,7 @@ class ProgressLine:
             self._bar.start()
 
     def update(self, count: int, text: Callable[[], str]) -> None:
-        """Sets count and text; they are shown, and the text is made, where the last drawing or line is old enough."""
+        """Sets count and text; they are shown, and the text is made, only if the last drawing or line is old enough."""
         self._newest, self._text = (time.monotonic(), count), text
         if not self._points:
             self._points.append(self._newest)
@@ -101,7 +102,7 @@ def format_score(value: float, size: float | None = None) -> str:
 
     Args:
         value: finite.
-        size: of the numbers that it is read with, at least 0; its own if not given.
+        size: magnitude that decides the number of digits, at least 0; that of `value` if not given.
     """
     size = abs(value) if size is None else size
     if size >= 1000:
@@ -110,7 +111,7 @@ def format_score(value: float, size: float | None = None) -> str:
 
 
 def make_bar(console: Console) -> Progress:
-    """Returns a display of lines with a share, a bar and the field `text`; label and text are cut where need be."""
+    """Returns a display of lines with a percentage, a bar and the field `text`; label and text are cut if needed."""
     one_line = Column(no_wrap=True)
     bar = (BarColumn(12, table_column=one_line),) if console.width >= BAR_COLUMNS else ()
     others = TEXT_COLUMNS + len("  83% ") + (13 if bar else 0)

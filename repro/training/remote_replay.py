@@ -1,4 +1,4 @@
-"""A replay in a process of its own, as the learner has it."""
+"""The learner's access to a replay in a process of its own."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from repro.replay.step_layout import StepLayout
 LOCAL, EVERYWHERE = "127.0.0.1", "0.0.0.0"  # noqa: S104 - as Reverb's servers
 POLL_SECONDS = 0.02
 RETRY_SECONDS = 0.2
-"""Between two calls of Reverb's where the first one's connection ended."""
+"""Time between two calls of Reverb if the connection of the first one ended."""
 MAX_BROKEN = 10
-"""Calls in a row whose connection ends though the process does not, which end the run."""
+"""Number of calls in a row whose connection ends, although the process does not, that ends the run."""
 PRIORITIES_SECONDS = 10.0
 """Longest wait until sampled sequences have their new priorities."""
 EMPTY_SECONDS = 1.0
 """Longest wait for samples of a replay that has just become empty: actors wait until the learner goes on."""
 END_SECONDS = 10.0
-"""Longest wait for the end of a call of Reverb's that was not waited for."""
+"""Longest wait, at the end, for a call of Reverb whose result is no longer needed."""
 
 Result = TypeVar("Result")
 
@@ -42,13 +42,14 @@ Result = TypeVar("Result")
 class RemoteReplay:
     """A `Replay` in a process of its own, whose server actors and this learner reach by a port of this machine.
 
-    In the place of one that ends or hangs comes another, with what the last checkpoint has; what was written since is
-    lost, and counted. Meanwhile updates and actors wait. Everything else is as with `SequenceReplay`, checkpoints too.
+    A process that ends or hangs is replaced by another with what the last checkpoint has; sequences that were written
+    since are lost and counted. Meanwhile updates and actors wait. Everything else is as with `SequenceReplay`, also
+    checkpoints.
 
     Args:
         keeper: starts the process.
         spec: see `SequenceReplay`.
-        tables: of the learner's server, which is in this process.
+        tables: tables of the learner's server, which is in this process.
     """
 
     def __init__(self, keeper: ReplayKeeper, spec: Trajectory, tables: Sequence[reverb.Table]) -> None:
@@ -56,18 +57,18 @@ class RemoteReplay:
         self._layout = StepLayout(spec)
         self._tables = list(tables)
         self._call_under_way: _Call | None = None
-        self._filled_restarts = -1  # process that had enough to learn from
-        self._min_size: int | None = None  # that this takes; None: not known yet
+        self._filled_restarts = -1  # restarts before the process that had enough to learn from
+        self._min_size: int | None = None  # sequences that this takes; None: not known yet
         self._closing = contextlib.ExitStack()
 
     @property
     def restarts(self) -> int:
-        """Times that it was started again, in the whole run."""
+        """How often the process was started again, in the whole run."""
         return self._keeper.totals.restarts
 
     @property
     def lost(self) -> int:
-        """Sequences that were lost with a process, of the whole run."""
+        """Number of sequences that were lost with a process, in the whole run."""
         return self._keeper.totals.lost
 
     def start(self, saved: Path | None = None) -> None:
@@ -94,7 +95,7 @@ class RemoteReplay:
 
         Raises:
             ActorPoolError: the replay cannot be started again.
-            Interrupted: the run is to end, and no process is there.
+            Interrupted: the run is to end, and no process serves.
         """
         restarts = self._keeper.restarts
         if restarts != self._filled_restarts:
@@ -110,7 +111,7 @@ class RemoteReplay:
         """Gives sampled sequences new priorities; they keep theirs where the replay ends or does not answer in time.
 
         Raises:
-            ActorPoolError: the replay is there, and ends every call.
+            ActorPoolError: the replay serves, but the connection of every call ends.
             ValueError: a priority is negative or not finite.
         """
         check_priorities(priorities)
@@ -138,11 +139,11 @@ class RemoteReplay:
         self._keeper.confirm_saved(folder)
 
     def get_state(self) -> dict[str, Any]:
-        """How many sequences there must be for updates, once that is known; `save` writes all else."""
+        """Returns how many sequences updates need, once that is known; `save` writes everything else."""
         return {} if self._min_size is None else {"min_size": self._min_size}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """See `get_state`; a state of a replay in the learner's process says nothing."""
+        """Continues where `get_state` was taken; the state of a replay in the learner's process has nothing for it."""
         self._min_size = state.get("min_size")
 
     def close(self) -> None:
@@ -150,7 +151,7 @@ class RemoteReplay:
 
     def _end_call(self) -> None:
         if self._call_under_way is not None and self._call_under_way.is_alive():
-            self._relay.forward_to(self.address)  # which has no such table and says so
+            self._relay.forward_to(self.address)  # its server has no such table, which ends the call
             self._call_under_way.join(END_SECONDS)
 
     def _stop_server(self) -> None:
@@ -158,7 +159,7 @@ class RemoteReplay:
             self._server.stop()
 
     def _call(self, call: Callable[[], Result]) -> Result:
-        """Returns what a call of Reverb's does, once there is a process; errors as for `sample`."""
+        """Returns the result of a call of Reverb, once a process serves; errors as for `sample`."""
         broken = 0
         while True:
             self._wait_until(lambda: self._keeper.serves, time.sleep)
@@ -170,7 +171,7 @@ class RemoteReplay:
             broken = self._count_broken(broken, made.error)
 
     def _count_broken(self, before: int, error: Exception) -> int:
-        """Calls in a row that the process has ended, with this one, after a pause; raises ActorPoolError at last."""
+        """Calls in a row that were broken off, with this one, after a pause; raises ActorPoolError at `MAX_BROKEN`."""
         broken = before + 1 if self._keeper.serves else 0  # its process's end may be noticed a moment later
         if broken == MAX_BROKEN:
             raise ActorPoolError(f"The replay does not answer ({one_line(error)}).") from error
@@ -186,18 +187,18 @@ class RemoteReplay:
     def _wait_until(self, condition: Callable[[], bool], wait: Callable[[float], object]) -> None:
         """Waits for a condition; errors as for `sample`."""
         while not condition():
-            if self._keeper.interrupted.is_set() and not self._keeper.serves:  # what answers is not broken off
+            if self._keeper.interrupted.is_set() and not self._keeper.serves:  # else the call is waited for
                 raise Interrupted
             self._keeper.look()
             wait(POLL_SECONDS)
 
 
 class _Call(threading.Thread, Generic[Result]):
-    """A call of Reverb's, which may wait for ever, in a thread of its own.
+    """A call of Reverb, which may wait forever, in a thread of its own.
 
     Attributes:
-        results: what it returned, once it has.
-        error: that it raised.
+        results: its result, once it has returned.
+        error: error that it raised, if any.
     """
 
     def __init__(self, call: Callable[[], Result]) -> None:
@@ -215,5 +216,5 @@ class _Call(threading.Thread, Generic[Result]):
 
 
 def _has_ended(error: Exception) -> bool:
-    """Whether it is one of Reverb's of a connection that has ended."""
+    """Whether Reverb raised an error because a connection has ended."""
     return isinstance(error, (RuntimeError, tf.errors.OpError))

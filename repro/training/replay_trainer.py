@@ -1,4 +1,4 @@
-"""The loop of agents that learn from each batch once, or not, and then again from a replay (ACER, Algorithm 1)."""
+"""The trainer of agents that learn from a replay, and optionally from each new batch as well (ACER, Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from repro.training.trainer import EpisodeLog, RunSettings
 
 
 class ReplaySettings(NamedTuple):
-    """How often what is learned from.
+    """How often new and replayed batches are learned from.
 
-    on_policy: whether each batch is learned from when the actors bring it, by `train_on_policy` of the agent.
-    ratio: batches replayed for each new one, on average; their number is Poisson's.
+    on_policy: whether each new batch is learned from when the actors bring it, by `train_on_policy` of the agent.
+    ratio: mean number of batches replayed for each new one; the number is Poisson-distributed.
     batch_size: unrolls of a replayed batch; None: as many as in a new one.
-    steps_per_call: replayed batches, at most, that one compiled call learns from one after the other; above 1 on one
-        device alone. The updates are the same.
+    steps_per_call: largest number of replayed batches that one compiled call learns from, one after the other; above 1
+        only on a single device. The updates are the same.
     """
 
     on_policy: bool
@@ -33,17 +33,17 @@ class ReplaySettings(NamedTuple):
 
 
 class ReplayTrainer(OnPolicyTrainer):
-    """An update is one batch of new unrolls, stored, and the gradient steps that follow.
+    """An update stores one batch of new unrolls and makes the gradient steps that follow.
 
     Args:
         learner, source, weights, episodes, run, frames_per_update: as for `OnPolicyTrainer`. For on-policy updates the
             agent has a `train_on_policy(experience, acting)`, and `weights` keeps what it needs as `acting`.
-        replay: of the same unrolls; None: nothing is stored, for a ratio of 0.
+        replay: replay of such unrolls; None for a ratio of 0, when nothing is stored.
         settings: see `ReplaySettings`.
         rng: samples the number of replayed batches, and the batches.
 
     Raises:
-        ValueError: a ratio without a replay, nothing to learn from, or an impossible `steps_per_call`.
+        ValueError: a ratio above 0 without a replay, nothing to learn from, or an impossible `steps_per_call`.
     """
 
     def __init__(
@@ -85,12 +85,12 @@ class ReplayTrainer(OnPolicyTrainer):
         steps += self._learn_again(size)
         self._gradient_steps += len(steps)
         self._publish()
-        if steps:  # otherwise what was said last stands
+        if steps:  # otherwise the last scalars are repeated
             self._scalars = {name: float(np.mean([step[name] for step in steps])) for name in steps[0]}
         return self._scalars, lag
 
     def _learn_again(self, size: int) -> list[dict[str, float]]:
-        """The gradient steps on replayed batches of `size` unrolls."""
+        """Makes the gradient steps on replayed batches of `size` unrolls; returns their scalars."""
         if self._replay is None:
             return []
         count = int(self._rng.poisson(self._settings.ratio))
@@ -104,7 +104,7 @@ class ReplayTrainer(OnPolicyTrainer):
         return steps
 
     def _learn_from(self, replay: UnrollReplay, sampled: list[np.ndarray]) -> list[dict[str, float]]:
-        """A gradient step on each of some batches, at most `steps_per_call`, given the numbers of their unrolls."""
+        """Makes a gradient step on each of at most `steps_per_call` batches, given the numbers of their unrolls."""
         to_device, most = self._learner.to_device, self._settings.steps_per_call
         if most == 1:
             return [self._learner.step(to_device(replay.take(numbers))).scalars for numbers in sampled]

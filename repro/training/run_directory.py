@@ -16,23 +16,23 @@ from repro.files import flush, reason, try_lock, write_whole
 from repro.training.manifest import find_damage
 
 CHECKPOINTS = "checkpoints"
-"""Folder of the checkpoints in that of a run."""
+"""Folder in a run's folder: its checkpoints."""
 CHECKPOINT_PREFIX = "checkpoint_"
-"""Beginning of the names of a run's checkpoints; the number of updates follows."""
+"""Prefix of the names of checkpoints, before the number of updates."""
 KEEP = 3
-"""Checkpoints that a run keeps."""
+"""Number of checkpoints that a run keeps."""
 PROGRESS = "progress.csv"
-"""Log of a run, in its folder."""
+"""File in a run's folder: its log."""
 EVALUATION = "evaluation.json"
-"""Last evaluation of a run, in its folder."""
+"""File in a run's folder: its last evaluation."""
 COMPLETE = "complete.json"
-"""Totals of a run that is at its end, in its folder."""
+"""File in a run's folder: its totals, once it has ended."""
 LINEAGE = "lineage.json"
-"""What has become of a population, in its folder."""
+"""File in a population's folder: the history of its members."""
 ORIGIN = "origin.json"
-"""In the folder of a run or a population that is trained for a record: the code that it began with."""
+"""File in the folder of a run or population that is trained for a record: the code that it began with."""
 LEAVE_SECONDS = 180.0
-"""Longest wait for a process that saves its run and ends."""
+"""Longest wait for a process that is saving its run and ending."""
 POLL_SECONDS = 0.2
 
 CHANGEABLE = (
@@ -44,7 +44,8 @@ CHANGEABLE = (
     ".runtime.evaluator_episodes",
     ".runtime.replay_gb",
 )
-"""Ends of the names of fields that may change while a run goes on: its algorithm does not depend on them."""
+"""Suffixes of the names of fields that may change when a run is resumed, since its algorithm does not depend on
+them."""
 
 
 class RunDirectoryError(RuntimeError):
@@ -54,19 +55,21 @@ class RunDirectoryError(RuntimeError):
 class RunDirectory:
     """Opens or creates a run's folder and holds its lock until the process ends.
 
-    `config.json` takes the values of `CHANGEABLE` fields that a run goes on with.
+    A resume writes the new values of `CHANGEABLE` fields to `config.json`.
 
     Contents: `config.json`, `progress.csv`, `evaluations.csv` of an evaluator beside training, `tensorboard/`,
-    `checkpoints/`, `actors/` with what actors that failed had to say, and, once training is complete, `complete.json`.
+    `checkpoints/`, `actors/` with the output and tracebacks of actors that failed, and, once training is complete,
+    `complete.json`.
 
     Args:
-        path: created if missing.
-        config: plain dictionaries; a folder whose training has saved something must hold the same configuration, apart
-            from `CHANGEABLE` fields, and seed. Where nothing was saved, the folder becomes that of this run.
-        seed: of the run.
+        path: folder of the run, created if missing.
+        config: configuration as plain dictionaries. A folder in which training has saved something must hold the same
+            seed and, apart from `CHANGEABLE` fields, the same configuration; any other folder is taken over by this
+            run.
+        seed: seed of the run.
 
     Raises:
-        RunDirectoryError: another process uses the folder, or it holds a run with other settings.
+        RunDirectoryError: another process uses the folder, it holds a run with other settings, or it is not writable.
     """
 
     def __init__(self, path: Path, config: dict[str, Any], seed: int) -> None:
@@ -97,7 +100,7 @@ class RunDirectory:
             write_json(path / "config.json", read_settings(path) | {"config": config})
 
     def complete(self, totals: Mapping[str, Any]) -> None:
-        """Marks the run as at its end.
+        """Marks the run as ended, with its totals.
 
         Raises:
             RunDirectoryError: the disk is full or not writable.
@@ -105,7 +108,7 @@ class RunDirectory:
         write_json(self.complete_json, totals)
 
     def remove_new(self) -> None:
-        """Removes the folder of a run that cannot begin, if it was made for it and nothing was saved."""
+        """Removes the folder of a run that cannot begin, if this process created it and nothing was saved."""
         if self._is_new and not has_saved(self.path):
             shutil.rmtree(self.path, ignore_errors=True)
 
@@ -115,37 +118,37 @@ class RunDirectory:
 
 
 def replace_config(path: Path, config: dict[str, Any]) -> None:
-    """Lets the run in a folder, if there is one, go on with another configuration, as the members of a population do.
+    """Gives the run in a folder, if there is one, another configuration to go on with, as for members of a population.
 
     Raises:
-        RunDirectoryError: the disk is full or not writable.
+        RunDirectoryError: the disk is full or not writable, or `config.json` cannot be read.
     """
     if (path / "config.json").exists():
         write_json(path / "config.json", read_settings(path) | {"config": config})
 
 
 def changed_settings(path: Path, config: dict[str, Any], seed: int) -> list[str]:
-    """Returns the names of the settings because of which the run in a folder cannot go on with the given ones.
+    """Returns the names of the settings whose given values keep the run in a folder from being resumed.
 
     Args:
-        path: of the run.
-        config: plain dictionaries; sizes of 0 fit whatever the run has chosen.
-        seed: of the run.
+        path: folder of the run.
+        config: configuration as plain dictionaries; a size of 0 fits any size that the run has chosen.
+        seed: seed of the run.
 
     Raises:
-        RunDirectoryError: the folder holds no run.
+        RunDirectoryError: the folder holds no readable run.
     """
     return list(_unchangeable(_differences(path, config, seed)))
 
 
 def has_saved(path: Path) -> bool:
-    """Returns whether training would go on from what is in a folder: a checkpoint, a complete run or a population."""
+    """Returns whether a folder has something to go on from: a checkpoint, a complete run or a population."""
     saved = (path / CHECKPOINTS).glob(f"{CHECKPOINT_PREFIX}*")
     return any(saved) or is_complete(path) or (path / LINEAGE).exists()
 
 
 def is_complete(path: Path) -> bool:
-    """Returns whether the run in a folder is at its end: it used up its budget, or diverged."""
+    """Returns whether the run in a folder has ended: it used up its budget, or diverged."""
     return (path / COMPLETE).exists()
 
 
@@ -160,14 +163,14 @@ def is_in_use(path: Path) -> bool:
 
 
 def wait_until_free(path: Path, stop: Callable[[], bool] = lambda: False) -> bool:
-    """Waits for a process of before, which saves the run in a folder and ends, at most `LEAVE_SECONDS`.
+    """Waits, at most `LEAVE_SECONDS`, for an earlier process that is saving the run in a folder and ending.
 
     Args:
-        path: of the run.
-        stop: asked on the way whether to wait no longer.
+        path: folder of the run.
+        stop: called repeatedly; the wait ends once it returns True.
 
     Returns:
-        Whether the run is in use no more.
+        Whether the run is no longer in use.
     """
     deadline = time.monotonic() + LEAVE_SECONDS
     while is_in_use(path):
@@ -178,27 +181,26 @@ def wait_until_free(path: Path, stop: Callable[[], bool] = lambda: False) -> boo
 
 
 def checkpoint_name(updates: int) -> str:
-    """The name of the checkpoint after so many updates."""
+    """Returns the name of the checkpoint after this number of updates."""
     return f"{CHECKPOINT_PREFIX}{updates:09d}"
 
 
 def is_newest(checkpoints: Path, updates: int) -> bool:
-    """Returns whether the newest checkpoint in a folder, whole or not, is that after so many updates."""
+    """Returns whether the newest checkpoint in a folder, whole or not, is the one after this number of updates."""
     return [path.name for path in newest_first(checkpoints)[:1]] == [checkpoint_name(updates)]
 
 
 def newest_first(checkpoints: Path) -> list[Path]:
-    """The checkpoints in a folder, whole or not."""
+    """Returns the checkpoints in a folder, whole or not, from the newest to the oldest."""
     return sorted(checkpoints.glob(f"{CHECKPOINT_PREFIX}*"), reverse=True)
 
 
 def remove_old(checkpoints: Path, last: str) -> None:
-    """Removes all but the newest `KEEP` checkpoints in a folder; one that stays is tried again at the next call.
+    """Removes all but the newest `KEEP` checkpoints in a folder; a failed removal is tried again at the next call.
 
     Args:
         checkpoints: the folder.
-        last: name of the last one that was written. Those of more updates, which the run passed over since they are
-            broken, are removed too.
+        last: name of the checkpoint written last. Broken ones of more updates, which the run skipped, are removed too.
     """
     for newer in newest_first(checkpoints):
         if newer.name > last and find_damage(newer):
@@ -213,11 +215,11 @@ def newest_checkpoint(checkpoints: Path) -> Path | None:
 
 
 def copy_checkpoint(path: Path, target: Path) -> None:
-    """Copies the newest whole checkpoint of the run in a folder; a kill leaves no part at `target`.
+    """Copies the newest whole checkpoint of the run in a folder; a killed process leaves no partial copy at `target`.
 
     Args:
-        path: of a run that has a checkpoint.
-        target: of the copy, which is not made again where it is whole; the folders above it are made.
+        path: folder of a run that has a checkpoint.
+        target: folder of the copy, which is kept if it is whole already; missing parent folders are created.
 
     Raises:
         RunDirectoryError: there is no whole checkpoint, or the disk is full or not writable.
@@ -227,7 +229,7 @@ def copy_checkpoint(path: Path, target: Path) -> None:
     partial = target.with_name(f"partial_{target.name}")
     newest = newest_checkpoint(path / CHECKPOINTS)
     if newest is None:
-        raise RunDirectoryError(f"{path} has no whole checkpoint; begin again in a new run_dir.")
+        raise RunDirectoryError(f"{path} has no intact checkpoint; start again with another --run_dir.")
     try:
         for leftover in (partial, target):
             shutil.rmtree(leftover, ignore_errors=True)
@@ -240,10 +242,10 @@ def copy_checkpoint(path: Path, target: Path) -> None:
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """The `{"started", "seed", "config"}` that a run was started with.
+    """Returns the settings `{"started", "seed", "config"}` of the run in a folder.
 
     Raises:
-        RunDirectoryError: the folder holds no run.
+        RunDirectoryError: the folder holds no readable run.
     """
     try:
         settings = json.loads((path / "config.json").read_text())
@@ -256,10 +258,10 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def read_complete(path: Path) -> dict[str, Any]:
-    """Returns the `complete.json` of the run in a folder, which is at its end.
+    """Returns the `complete.json` of a run that has ended.
 
     Raises:
-        RunDirectoryError: it is no JSON, as after a disk failed.
+        RunDirectoryError: the file cannot be read or is not valid JSON, as after a disk failure.
     """
     complete_json = path / COMPLETE
     try:
@@ -271,7 +273,7 @@ def read_complete(path: Path) -> dict[str, Any]:
 
 
 def write_json(path: Path, value: Any, indent: int | None = 1) -> None:
-    """Writes a file whole or not at all; without `indent` on one line, several times as fast.
+    """Writes a JSON file whole or not at all; `indent=None` writes a single line and is several times as fast.
 
     Raises:
         RunDirectoryError: the disk is full or not writable; a file already there stays as it was.
@@ -283,10 +285,10 @@ def write_json(path: Path, value: Any, indent: int | None = 1) -> None:
 
 
 def read_progress(path: Path) -> list[dict[str, float]]:
-    """The rows of a `progress.csv` or `evaluations.csv`, if any; a last line cut short by a kill is left out.
+    """Returns the rows of a `progress.csv` or `evaluations.csv`, if any, without a last line cut short by a kill.
 
     Raises:
-        RunDirectoryError: a row has more or fewer values than there are columns, or one that is no number.
+        RunDirectoryError: a row has more or fewer values than there are columns, or a value that is not a number.
     """
     reader = csv.reader(_whole_lines(path))
     columns = next(reader, [])
@@ -303,7 +305,7 @@ def read_progress(path: Path) -> list[dict[str, float]]:
 
 
 def read_columns(path: Path) -> list[str]:
-    """The names of the columns of a `progress.csv` or `evaluations.csv`; none where there is no whole line."""
+    """Returns the column names of a `progress.csv` or `evaluations.csv`; empty if there is no whole line."""
     if not path.exists():
         return []
     with path.open() as file:
@@ -317,7 +319,7 @@ def _whole_lines(path: Path) -> list[str]:
 
 
 def _differences(path: Path, config: dict[str, Any], seed: int) -> dict[str, tuple[Any, Any]]:
-    """All of them, the value there and here, whatever they mean, in what the agent reads, not in other agents."""
+    """All settings read by this agent that differ, each with its value in the folder and its value here."""
     saved = read_settings(path)
     before = flatten({"seed": saved["seed"], "config": _as_read(saved["config"])})
     now = flatten(json.loads(json.dumps({"seed": seed, "config": _as_read(config)})))
@@ -327,7 +329,7 @@ def _differences(path: Path, config: dict[str, Any], seed: int) -> dict[str, tup
 
 
 def _unchangeable(differences: Mapping[str, tuple[Any, Any]]) -> dict[str, tuple[Any, Any]]:
-    """Those because of which a run cannot go on."""
+    """The differences that keep a run from being resumed."""
     return {
         name: (there, here)
         for name, (there, here) in differences.items()
@@ -336,7 +338,7 @@ def _unchangeable(differences: Mapping[str, tuple[Any, Any]]) -> dict[str, tuple
 
 
 def _describe(differences: Mapping[str, tuple[Any, Any]]) -> str:
-    """The first settings with the value there and here, and how many more there are."""
+    """The first three differences in words, and how many more there are."""
     shown = [(name.removeprefix("config."), *both) for name, both in differences.items()]
     words = [f"{name}: {there} there, {here} here" for name, there, here in shown]
     return ", ".join(words[:3]) + (f", and {len(words) - 3} more" if len(words) > 3 else "")

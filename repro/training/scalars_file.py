@@ -15,12 +15,12 @@ from tensorboard.plugins.scalar.summary_v2 import scalar_pb
 
 
 class ScalarsFile:
-    """A file of events in a folder, which is made.
+    """A file of TensorBoard events in a folder, which is created.
 
     All calls raise `OSError` or `tf.errors.OpError` where the disk is full or not writable.
 
     Args:
-        folder: of one run of TensorBoard; it may have the files of other processes.
+        folder: folder of one run for TensorBoard; it may have files of other processes.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -17,12 +17,13 @@ class RunSeeds(NamedTuple):
 
 
 def make_run_seeds(seed: int, num_actors: int, replay_second: bool = False) -> RunSeeds:
-    """Returns the seeds that follow from that of the run.
+    """Returns the seeds that follow from the seed of the run.
 
     Args:
-        seed: of the run.
-        num_actors: N.
-        replay_second: whether the replay's comes after that of the weights, as ACER has it, and not after the actors'.
+        seed: seed of the run.
+        num_actors: number of actors.
+        replay_second: whether the replay's seed is taken after that of the weights, as for ACER, and not after those of
+            the actors.
     """
     numbers = [int(number) for number in np.random.SeedSequence(seed).generate_state(2 + 2 * num_actors) % 2**31]
     weights, replay = numbers.pop(0), numbers.pop(0 if replay_second else -1)

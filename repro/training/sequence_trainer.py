@@ -1,4 +1,4 @@
-"""The loop of agents that play a little, store it, and learn from sequences of a replay: DQN and R2D2."""
+"""The trainer of agents that play a few steps, store them, and learn from sequences of a replay: DQN and R2D2."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ FOLDER = "replay"
 
 
 class Replay(Protocol):
-    """Where actors' sequences are sampled from.
+    """The replay from which actors' sequences are sampled.
 
     It is a `SequenceMemory` in this process, or on Reverb a `SequenceReplay`, or a `RemoteReplay` in another process.
     """
 
     def start(self, saved: Path | None = None) -> None:
-        """Begins, empty or with what `save` wrote to a folder; called before anything else."""
+        """Begins empty or with what `save` wrote to a folder; called before anything else."""
 
     def __len__(self) -> int:
-        """Sequences that can be sampled."""
+        """Number of sequences that can be sampled."""
 
     def sample(self, size: int) -> Sample | None:
-        """Samples sequences; None where there are too few, as of a process that was started again."""
+        """Samples sequences; None if there are too few, as after a restart of the replay's process."""
 
     def set_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None: ...
     def save(self, folder: Path) -> None:
@@ -42,20 +42,20 @@ class Replay(Protocol):
         """Notes that the last checkpoint has what `save` wrote, in this folder."""
 
     def get_state(self) -> dict[str, Any]:
-        """What is to be saved besides these files."""
+        """Returns the state that is to be saved besides the files of `save`."""
 
     def set_state(self, state: dict[str, Any]) -> None: ...
     def close(self) -> None: ...
 
 
 class ReplayTrainingConfig(NamedTuple):
-    """When and on what gradient steps are made.
+    """When gradient steps are made, and on which batches.
 
-    batch_size: B, sequences.
+    batch_size: B, the number of sequences in a batch.
     first_frames: units of the budget before the first gradient step, above 0.
-    publish_period: updates between two copies of the weights for the actors.
-    importance_exponent: beta of the weights (N p)^-beta / max (Schaul et al., 2016); None: sampling is uniform, and all
-        weights 1.
+    publish_period: number of updates between two publications of the weights for the actors.
+    importance_exponent: beta of the weights (N p)^-beta / max (Schaul et al., 2016); None if sampling is uniform and
+        all weights are 1.
     """
 
     batch_size: int
@@ -65,19 +65,19 @@ class ReplayTrainingConfig(NamedTuple):
 
 
 class SequenceTrainer(Trainer):
-    """An update is some new steps, stored, and one gradient step on a batch of the replay.
+    """An update is a number of new steps, which are stored, and one gradient step on a batch of the replay.
 
-    Where sampling is by priority, actors give a new sequence its first, and each gradient step on it another.
+    If sampling is by priority, actors give each new sequence a priority, and each gradient step on it a new one.
 
     Args:
-        learner, weights: sharing one agent.
+        learner, weights: learner and publisher of weights of one agent.
         actor_pool: fills the replay.
-        episodes: filled by the actors.
+        episodes: log of finished games, filled by the actors.
         run: see `RunSettings`.
         frames_per_update: units of the budget played between two gradient steps.
-        replay: not yet started.
+        replay: the replay, not yet started.
         settings: see `ReplayTrainingConfig`.
-        scalars: names of what the agent logs besides the loss.
+        scalars: names of the scalars that the agent logs besides the loss.
     """
 
     progress_scalars = ("loss", "alpha")
@@ -117,7 +117,7 @@ class SequenceTrainer(Trainer):
 
     @property
     def gradient_steps(self) -> int:
-        """Made so far."""
+        """Number of gradient steps made so far."""
         return self._gradient_steps
 
     @property
@@ -130,7 +130,7 @@ class SequenceTrainer(Trainer):
         return path
 
     def summary(self) -> dict[str, Any]:
-        """Totals of the run so far."""
+        """Returns totals of the run so far."""
         return super().summary() | self._actor_pool.totals()
 
     def _begin(self) -> None:
@@ -152,7 +152,7 @@ class SequenceTrainer(Trainer):
         return self._scalars, lag
 
     def _learn(self, sample: Sample) -> dict[str, float]:
-        """One gradient step; returns what it logs."""
+        """Makes one gradient step; returns its scalars."""
         to_device, beta = self._learner.to_device, self._settings.importance_exponent
         if beta is None:
             output = self._learner.step(to_device(sample.sequences))

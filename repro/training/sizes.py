@@ -1,4 +1,4 @@
-"""Sizes of a run that follow from its machine: actors, environments of each, threads of emulators and TensorFlow."""
+"""Sizes of a run that are chosen for its machine: actors, environments, threads of emulators and TensorFlow."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from repro.config import CHOSEN_FIELDS, PROCESSES, resolve, resolve_plain, tasks
 from repro.training.run_directory import has_saved, read_settings
 
 ACTORS, ACTORS_WITH_GPU = 8, 4
-"""Most actors in threads. Between two compiled calls an actor needs Python's lock, which all threads share; a call on a
-GPU takes about as long for few environments as for many, so that fewer actors with more of them are better there."""
+"""Largest numbers of actors in threads, without and with a GPU. Between two compiled calls an actor needs Python's
+lock, which all threads share; a call on a GPU takes about as long for few environments as for many, so that fewer
+actors with more of them are better there."""
 ENVS, ENVS_WITH_GPU = 32, 64
-"""Most environments of an actor: a call for more is hardly cheaper for each of them, and unrolls of all of them begin
-with the same weights."""
+"""Largest numbers of environments of an actor, without and with a GPU: a call for more is hardly cheaper for each of
+them, and unrolls of all of them begin with the same weights."""
 BATCHES, MIN_ENVS = 4, 16
-"""All environments of a run fill at most so many batches, which bounds the policy lag, or are this few: a call for
-less costs more for each."""
+"""All environments of a run fill at most `BATCHES` batches, which bounds the policy lag, but may be `MIN_ENVS` in any
+case, since a call for fewer costs more for each."""
 EMULATOR_THREADS_WITH_GPU = 2
-"""Most threads of emulators a core with a GPU: those of an actor wait while the GPU computes its actions."""
+"""Largest number of emulator threads per core with a GPU, where an actor's threads wait while its actions are
+computed."""
 LEVELS_PER_CORE = 16
-"""Most levels of DeepMind Lab, each a process with some hundred megabytes."""
+"""Largest number of DeepMind Lab levels per core, each a process with some hundred megabytes."""
 IN_PYTHON = ("acer_tasks", "dm_control", "gymnasium", "mujoco", "rwrl")
-"""Environments that are stepped in Python one after the other: a second thread would wait for the first one's lock."""
+"""Packages of environments that are stepped in Python: a second thread would only wait for Python's lock."""
 
 
 class Machine(NamedTuple):
@@ -60,49 +62,50 @@ def choose_sizes(
     num_actors: int = 0,
     envs_per_actor: int = 0,
 ) -> Sizes:
-    """Chooses what is 0 by the number of cores and the device.
+    """Chooses the sizes that are 0 by the number of cores and the device.
 
-    Actors in threads are as many as cores, up to `ACTORS`: while one waits for its emulators, others compute actions.
-    With a GPU there are two at least, so that games are played while the other's actions are computed, and up to
-    `ACTORS_WITH_GPU`. Environments that are stepped in Python have one actor. Actors in processes leave a core to the
-    learner, and are otherwise one a core; they compute actions on CPUs. Where only several actors
-    together play all tasks, or several learners share them, their number is a multiple of both.
+    There is one actor thread per core, up to `ACTORS`: while one waits for its emulators, others compute actions. With
+    a GPU there are at least two, so that one plays while the actions of another are computed, and at most
+    `ACTORS_WITH_GPU`. Environments that are stepped in Python have one actor. Actor processes are one per core, except
+    for a core of the learner's; they compute actions on CPUs. If it takes several actors to play all tasks, or if
+    several learners share the actors, the number of actors is a multiple of both.
 
-    An actor has the largest multiple or divisor of the batch size that `ENVS` and the policy lag allow (`BATCHES`), so
-    that its unrolls make up batches without a rest (`GroupSizes`). With schedule a3c it has a batch, since an update
-    learns from one actor's unrolls and its worker waits for it. Where tasks are learned together it has one
-    environment of each, so that their shares are equal whatever the number of actors (`share_of`). Levels of DeepMind
-    Lab are bounded by the cores (`LEVELS_PER_CORE`), but for those that the fewest actors must have.
+    The number of an actor's environments is the largest multiple or divisor of the batch size that `ENVS` and the
+    policy lag (`BATCHES`) allow, so that its unrolls make up batches without a rest (`GroupSizes`). With schedule a3c
+    it is one batch, since an update learns from one actor's unrolls and its worker waits for it. If tasks are learned
+    together, an actor has one environment of each, so that the tasks' shares are equal whatever the number of actors
+    (`share_of`). DeepMind Lab levels are bounded by the cores (`LEVELS_PER_CORE`), except for those that the smallest
+    possible number of actors must have.
 
-    Emulator threads of all actors are as many as cores, and with a GPU `EMULATOR_THREADS_WITH_GPU` times as many, but
-    no actor has more than games. TensorFlow's are as many as cores.
+    All actors together have as many emulator threads as cores, and with a GPU `EMULATOR_THREADS_WITH_GPU` times as
+    many, but no actor has more threads than games. TensorFlow has as many threads as cores.
 
     Args:
-        machine: that plays and learns.
-        batch_size: new unrolls in a batch, at least 1.
+        machine: machine that plays and learns.
+        batch_size: number of new unrolls in a batch, at least 1.
         schedule: `runtime.schedule`.
         env_name: package of the environments, `env.name`.
-        num_tasks: that one agent learns together; 0: one alone.
-        num_learners: that share the batch and the actors evenly.
-        num_actors, envs_per_actor: at least 1 where given, which is kept; 0: chosen.
+        num_tasks: number of tasks that one agent learns together; 0 for a single task.
+        num_learners: number of learners, which share the batch and the actors evenly.
+        num_actors, envs_per_actor: numbers to keep, at least 1; 0 to choose them.
 
     Raises:
         ValueError: with schedule a3c only an actor of very many environments would have whole batches of all tasks.
     """
     in_batches = max(BATCHES * batch_size, MIN_ENVS)
-    bounds = [] if schedule == "a3c" else [in_batches]  # of the environments of all actors
+    bounds = [] if schedule == "a3c" else [in_batches]  # on the environments of all actors
     if env_name == "dmlab":
         bounds.append(LEVELS_PER_CORE * machine.cores)
     if not envs_per_actor and (num_tasks or schedule == "a3c"):
         envs_per_actor = math.lcm(num_tasks or 1, batch_size if schedule == "a3c" else 1)
         if envs_per_actor > max(in_batches, num_tasks):
             raise ValueError(
-                f"runtime.envs_per_actor=0: with schedule=a3c an actor has whole batches of {batch_size} and plays all "
-                f"{num_tasks} tasks equally often, which takes {envs_per_actor} environments; choose another schedule "
-                "or batch size."
+                f"runtime.envs_per_actor=0: with runtime.schedule=a3c an actor plays whole batches of {batch_size} "
+                f"unrolls and all {num_tasks} tasks equally often, which takes {envs_per_actor} environments, too many "
+                "for an actor; choose another runtime.schedule or learner.batch_size."
             )
     if not num_actors:
-        turns = num_tasks // math.gcd(num_tasks, envs_per_actor) if num_tasks else 1  # actors that play all tasks
+        turns = num_tasks // math.gcd(num_tasks, envs_per_actor) if num_tasks else 1  # actors to play all tasks
         group = math.lcm(turns, num_learners)
         most = min([_count_actors(machine, schedule, env_name), *(n // (envs_per_actor or 1) for n in bounds)])
         num_actors = max(1, most // group) * group
@@ -128,11 +131,11 @@ def take_saved(config: ml_collections.ConfigDict, run_dir: Path) -> bool:
     """Replaces fields of `CHOSEN_FIELDS` that are 0 by those that the run in a folder was saved with.
 
     Args:
-        config: is changed in place, where its agent reads it.
-        run_dir: of a run that may not have begun.
+        config: configuration, changed in place where its agent reads it.
+        run_dir: folder of a run that may not have begun.
 
     Returns:
-        Whether there were any.
+        Whether any field was replaced.
 
     Raises:
         RunDirectoryError: the folder has no readable settings.
@@ -147,26 +150,26 @@ def take_saved(config: ml_collections.ConfigDict, run_dir: Path) -> bool:
 
 
 def fill_in(config: ml_collections.ConfigDict, run_dir: Path, find_machine: Callable[[], Machine]) -> str | None:
-    """Replaces sizes of a configuration that are 0: by those of the run that it resumes, or else by the machine.
+    """Replaces sizes of a configuration that are 0, by those of the run that it resumes or else for the machine.
 
-    `runtime.env_threads` alone stays 0, for as many threads as cores at each start.
+    If only `runtime.env_threads` is 0, it stays 0, for as many threads as cores at each start.
 
     Args:
-        config: not resolved; is changed in place, where its agent reads it.
-        run_dir: of the run.
-        find_machine: called where something is to be chosen.
+        config: configuration, not resolved; changed in place where its agent reads it.
+        run_dir: folder of the run.
+        find_machine: called if something is to be chosen.
 
     Returns:
-        What was chosen in one line, or None.
+        The sizes in one line, or None if none was replaced.
 
     Raises:
         ValueError: a size is below 0, there is no learner, the agent's number of environments is a part of its
-            algorithm, or as `choose_sizes`.
+            algorithm, or as for `choose_sizes`.
         RunDirectoryError: the folder has no readable settings.
     """
     for name, size in _sizes(resolve(config)).items():
         if size < 0:
-            raise ValueError(f"runtime.{name}={size}: give at least 1, or 0 to have it chosen.")
+            raise ValueError(f"runtime.{name}={size}: choose 1 or more, or 0 to have it chosen for this machine.")
     if (num_learners := resolve(config).get("runtime", {}).get("num_learners", 1)) < 1:
         raise ValueError(f"runtime.num_learners={num_learners}: choose 1 or more.")
     if set(_zeros(config)) <= {"env_threads"}:
@@ -174,7 +177,7 @@ def fill_in(config: ml_collections.ConfigDict, run_dir: Path, find_machine: Call
     was_saved = take_saved(config, run_dir)
     zeros = _zeros(config)
     if set(zeros) <= {"env_threads"}:
-        return f"Sizes of {run_dir}: {_describe(config)}." if was_saved else None
+        return f"Sizes of the run in {run_dir}: {_describe(config)}." if was_saved else None
     machine = find_machine()
     sizes = choose_sizes(machine, **_needs(config))._asdict()
     _store(config, {name: sizes[name] for name in zeros})
@@ -182,14 +185,14 @@ def fill_in(config: ml_collections.ConfigDict, run_dir: Path, find_machine: Call
 
 
 def _sizes(config: Mapping[str, Any] | ml_collections.ConfigDict) -> dict[str, int]:
-    """Those of the fields that a resolved configuration has and that count in it, with their values."""
+    """The fields of `CHOSEN_FIELDS` that a resolved configuration has and reads, with their values."""
     section, env = config.get("runtime", {}), config.get("env", {})
-    unread = () if env.get("name") == "atari" else ("env_threads",)  # of emulators
+    unread = () if env.get("name") == "atari" else ("env_threads",)  # only emulators have threads
     return {name: section.get(name) for name in CHOSEN_FIELDS if name in section and name not in unread}
 
 
 def _zeros(config: ml_collections.ConfigDict) -> list[str]:
-    """Those of the fields that the agent has and that are 0."""
+    """The names of the agent's sizes that are 0."""
     return [name for name, size in _sizes(resolve(config)).items() if size == 0]
 
 
@@ -212,8 +215,8 @@ def _needs(config: ml_collections.ConfigDict) -> dict[str, Any]:
     missing = [name for name, value in given.items() if value == 0]
     if missing and "steps_per_update" in learner:
         raise ValueError(
-            f"runtime.{missing[0]}=0: agent {config.agent} explores and learns by its number of environments, which "
-            "cannot follow from the machine; give it."
+            f"runtime.{missing[0]}=0: exploration and learning of agent {config.agent} depend on its number of "
+            "environments, which therefore is not chosen for the machine: choose 1 or more."
         )
     batch_size = learner.get("batch_size", 1)
     replayed = whole_product(config.get("replay", {}).get("fraction", 0.0), batch_size) or 0
@@ -237,7 +240,7 @@ def _describe(config: ml_collections.ConfigDict) -> str:
         each = " each" if sizes.get("num_actors", 1) > 1 else ""
         words.append(_count(sizes["env_threads"], "emulator thread") + each)
     if sizes.get("threads"):
-        words.append(_count(sizes["threads"], "thread") + " of TensorFlow")
+        words.append(_count(sizes["threads"], "TensorFlow thread"))
     return ", ".join(words)
 
 

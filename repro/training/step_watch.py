@@ -1,4 +1,4 @@
-"""Ends a step of an environment that hangs, where the main thread makes it."""
+"""Ends a step of an environment that hangs in the main thread."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from repro.acting.supervision import AWAY_SECONDS, PatientClock
 
 SIGNAL = signal.SIGUSR2
 LOOKS = 10
-"""In the time after which a step hangs, where that is short."""
+"""Number of checks within the longest duration of a step, if that is short."""
 
 
 class StepHungError(Exception):
-    """A step took longer than it may; nothing is known of it."""
+    """A step took longer than it may; its outcome is not known."""
 
 
 class StepWatch:
-    """A thread that looks whether the main thread is in a step for too long, and raises `StepHungError` there.
+    """A thread that checks whether the main thread is in a step for too long, and raises `StepHungError` there.
 
-    It does so by a signal, which ends a wait for a lock, a socket or a clock, and a loop in Python. A library in C that
-    neither waits nor returns goes on: Python hears of signals between its own instructions alone.
+    It does so by a signal, which ends a wait for a lock, a socket or a clock, and a loop in Python. A C library that
+    neither waits nor returns goes on, since Python handles signals only between its own instructions.
 
     Args:
         silent_seconds: longest duration of a step.
@@ -38,14 +38,14 @@ class StepWatch:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begins to look; for the main thread, and without effect in any other."""
+        """Starts the checks; to be called in the main thread, without effect in any other."""
         if self._thread is None and threading.current_thread() is threading.main_thread():
             signal.signal(SIGNAL, self._on_signal)
             self._thread = threading.Thread(target=self._look, name="step watch", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
-        """Looks no more."""
+        """Ends the checks."""
         self._stop.set()
 
     def _look(self) -> None:
@@ -60,5 +60,5 @@ class StepWatch:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self.changes == self._hung:  # or it ended just now, and another step may have begun
-            self.changes += 2  # what comes in its place has as long
+            self.changes += 2  # the step in its place has as long
             raise StepHungError(f"no step for {self._silent_seconds:g} seconds")

@@ -14,27 +14,27 @@ if TYPE_CHECKING:
     from repro.training.trainer import Trainer
 
 STOP_SECONDS = 25.0
-"""From the signal to the end of a process that does not end by itself. A checkpoint that is being written then is
+"""Time from the signal until a process that does not end by itself is ended. A checkpoint that is being written then is
 finished first."""
 SAVE_SECONDS = 600.0
-"""Longest wait for that, since a disk on a network may hang: gigabytes of a replay take minutes at most."""
+"""Longest wait for that checkpoint, since a network disk may hang: gigabytes of a replay take minutes at most."""
 GOODBYE_SECONDS = 5.0
-"""Longest wait for the last words, which may go to a log on the same disk."""
+"""Longest wait for the last message, which may go to a log on the same disk."""
 UPDATE, CHECKPOINT = "the update after it did not end", "the one after it could not be written"
-"""What a process did not wait for any longer."""
+"""What a process that was ended did not wait for, in the words of its last message."""
 
 
 class StopSignal:
-    """Hears of Ctrl-C and SIGTERM from its creation on, and makes the process end.
+    """Receives Ctrl-C and SIGTERM from its creation on, and ends the process.
 
-    A thread of its own hears of them, also while the main thread is in a compiler or in an environment. It ends the
-    wait for actors, so that the iteration of the trainer returns. A process that has not ended after `STOP_SECONDS`
-    ends then, with what its last checkpoint has, or once the checkpoint is written that it is at, at most
-    `SAVE_SECONDS` later. A second signal changes nothing.
+    A thread of its own receives them, also while the main thread is in a compiler or in an environment. It ends the
+    wait for actors, so that the iteration of the trainer returns. A process that has not ended after `STOP_SECONDS` is
+    ended then, with what its last checkpoint has, or after the checkpoint that it is writing, at most `SAVE_SECONDS`
+    later. A second signal changes nothing.
 
     Args:
         heard: called when the first signal comes, in that thread.
-        goodbye: called before a process is ended that has no trainer yet, with None.
+        goodbye: called, with None, before a process that has no trainer yet is ended.
     """
 
     def __init__(self, heard: Callable[[], None], goodbye: Callable[[str | None], None]) -> None:
@@ -43,7 +43,7 @@ class StopSignal:
         self._heard = heard
         self._goodbye = goodbye
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: None)  # the thread hears of it, and the main thread goes on
+            signal.signal(number, lambda *_: None)  # the thread receives it, and the main thread goes on
         self._signals, writer = os.pipe()
         os.set_blocking(writer, False)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -54,12 +54,12 @@ class StopSignal:
         return self._received.is_set()
 
     def attach(self, trainer: Trainer, goodbye: Callable[[str | None], None]) -> None:
-        """Says what is to end.
+        """Sets the trainer that a signal ends.
 
         Args:
-            trainer: of the run.
-            goodbye: called before the process is ended in the midst of something, with what did not end, `UPDATE` or
-                `CHECKPOINT`, or None where all is saved.
+            trainer: trainer of the run.
+            goodbye: called before the process is ended by force, with what did not end, `UPDATE` or `CHECKPOINT`, or
+                None if everything is saved.
         """
         self._goodbye = goodbye
         self._trainer = trainer

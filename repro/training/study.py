@@ -1,4 +1,4 @@
-"""What a study gives back, and how its pieces are shared out over the cores."""
+"""The results of a study, and how its pieces are spread over the cores."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ POLL_SECONDS = 0.2
 """Longest time between two calls of `advance`."""
 
 Advance = Callable[[int, int], None]
-"""Called again and again with the pieces done and all pieces; it may raise to stop the study."""
+"""Called again and again with the numbers of pieces done and of all pieces; it may raise to stop the study."""
 
 
 class StudyResult(NamedTuple):
     """The numbers that answer one statement of the paper.
 
     Attributes:
-        unit: of the values.
-        values: one for each repetition, problem, or whatever the statement is checked on.
-        protocol: how a value came about, in words.
+        unit: unit of the values.
+        values: one value for each repetition, problem, or whatever the statement is checked on.
+        protocol: how a value was obtained, in words.
         series: the numbers of the figure, `{"columns": [..], "rows": [[..], ..]}`, or None.
         interval: (low, high), the 95 % interval of the answer where `values` are bootstrap resamples; else None.
-        exact: whether the mean of `values` is exact, as a number that is worked out, and has no interval.
+        exact: whether the mean of `values` is exact, like a number that is calculated, and has no interval.
     """
 
     unit: str
@@ -61,9 +61,9 @@ class Study(NamedTuple):
     """What a study found.
 
     Attributes:
-        answers: by name.
-        steps: environment steps simulated; 0 where nothing is.
-        figure: the paper's, or None.
+        answers: results by the name of the answer.
+        steps: number of environment steps simulated; 0 if nothing is simulated.
+        figure: figure of the paper, or None.
     """
 
     answers: dict[str, StudyResult]
@@ -102,24 +102,24 @@ class RunStudy(Protocol):
         """Answers the configuration's statements.
 
         Args:
-            config: of the study's experiment, at its scale.
-            seed: for all samples.
+            config: configuration of the study's experiment, at its scale.
+            seed: seed of all samples.
             cores: numbers of the processor cores to use; not used by a study that takes a minute.
-            advance: called with the pieces of work done and all of them.
-            find_experiment: gives the experiment of a configuration; not used by a study that trains nothing.
+            advance: called with the numbers of pieces of work done and of all pieces.
+            find_experiment: returns the experiment of a configuration; not used by a study that trains nothing.
         """
 
 
 def map_pieces(
     function: Callable[..., Any], pieces: Sequence[tuple], cores: Sequence[int], advance: Advance
 ) -> list[Any]:
-    """`[function(*piece) for piece in pieces]`, in a process of its own for each core.
+    """Returns `[function(*piece) for piece in pieces]`, computed by one process for each core.
 
     Args:
         function: importable by its name.
         pieces: arguments of each call; they hold their own seeds, so that the number of cores changes nothing.
         cores: numbers of the processor cores to use.
-        advance: called after each piece and every `POLL_SECONDS`; where it raises, the processes are ended at once.
+        advance: called after each piece and every `POLL_SECONDS`; if it raises, the processes are ended at once.
     """
     # The resource tracker must run by now, since to start it Python unblocks the signal in between.
     resource_tracker.ensure_running()
@@ -139,10 +139,11 @@ def map_pieces(
 
 @contextlib.contextmanager
 def interrupts_held() -> Iterator[list[int]]:
-    """Holds back Ctrl-C and SIGTERM while processes are begun, for one that misses its first message shows a traceback.
+    """Holds back Ctrl-C and SIGTERM while processes start, since one that misses its first message shows a traceback.
 
-    Ctrl-C reaches all processes of a terminal and is the parent's to handle: those begun here inherit that it is
-    blocked. Another thread may still receive it, and then Python interrupts the main one; so the handlers wait, too.
+    Ctrl-C reaches all processes of a terminal, and only the parent is to handle it: processes that start here inherit
+    that it is blocked. Another thread may still receive it, and then Python interrupts the main thread; so the handlers
+    are held back, too.
 
     Yields:
         The numbers of the signals that came to the main thread, complete at the end, for `signal.raise_signal`.
@@ -162,7 +163,7 @@ def interrupts_held() -> Iterator[list[int]]:
 
 
 def _begin(cores: Sequence[int]) -> None:
-    """Keeps a process on its cores, and ends it when the one that began it is killed."""
+    """Keeps a process on its cores, and ends it when its parent is killed."""
     os.sched_setaffinity(0, cores)
     end_with_parent()
 

@@ -35,10 +35,10 @@ EXCHANGE_ERRORS = (
 class ChiefSource:
     """The chief's share of each batch, once the other learners have theirs: a `BatchSource`.
 
-    A batch has the versions of all shares. Games, restarts and totals are those of all actors.
+    Its batches have the versions of all shares. Games, restarts and totals are those of all actors.
 
     Args:
-        source: of the chief's actors.
+        source: source of the chief's actors.
         group: the other learners.
         on_episode: called with every finished game of their actors.
     """
@@ -55,7 +55,7 @@ class ChiefSource:
         return self._source.restarts + self._group.restarts
 
     def next(self) -> Batch:
-        """As `BatchSource.next`; raises LearnerLostError where a learner is gone or hangs."""
+        """As `BatchSource.next`; raises LearnerLostError if a learner is gone or hangs."""
         batch = self._source.next()
         for ready in self._group.wait(self._source.check):
             batch.versions += ready.versions
@@ -70,7 +70,7 @@ class ChiefSource:
         self._source.release(batch)
 
     def totals(self) -> dict[str, Any]:
-        """As `RemoteSource.totals`, and `learners`."""
+        """As `RemoteSource.totals`, with the number of `learners`."""
         return {"learners": self._group.num_learners, **self._source.totals(list(self._group.states.values()))}
 
     def get_state(self) -> dict[str, Any]:
@@ -86,9 +86,9 @@ class ChiefSource:
 
 
 class ChiefTrainer(OnPolicyTrainer):
-    """The run of several learners.
+    """The trainer of the chief of several learners.
 
-    The others get its weights, optimizer and counters before the first update, as they were made or restored.
+    Before the first update the others get its weights, optimizer and counters, which are new or restored.
 
     Args:
         learner, source, weights, episodes, run, frames_per_update: as for `OnPolicyTrainer`.
@@ -111,7 +111,7 @@ class ChiefTrainer(OnPolicyTrainer):
         group.begin()
 
     def _learn(self, batch: Batch) -> dict[str, float]:
-        """As `OnPolicyTrainer._learn`; raises LearnerLostError where the learners cannot exchange their gradients."""
+        """As `OnPolicyTrainer._learn`; raises LearnerLostError if the learners cannot exchange their gradients."""
         try:
             return super()._learn(batch)
         except EXCHANGE_ERRORS as error:
@@ -126,11 +126,11 @@ def learn_with(
     """Learns with the chief until it is gone; then the process ends.
 
     Args:
-        chief: that learns, too.
-        learner: of an agent like the chief's.
-        source: of this learner's share of each batch.
-        weights: of the agent, for its actors.
-        games: that the source adds to.
+        chief: connection to the chief.
+        learner: learner of an agent like the chief's.
+        source: source of this learner's share of each batch.
+        weights: publisher of the agent's weights, for its actors.
+        games: list to which the source adds finished games.
     """
     try:
         learner.broadcast_variables(is_chief=False)

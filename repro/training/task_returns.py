@@ -28,7 +28,7 @@ def capped_score(returns: Mapping[str, float], references: Mapping[str, Mapping[
         references: random and human score, r_t and h_t, of each task that has them; the others do not count.
 
     Returns:
-        NaN where no task has them, or where a mean return that counts is NaN.
+        the score; NaN if no task has these scores, or if a mean return that counts is NaN.
     """
     counted = {task: [value] for task, value in returns.items() if task in references}
     if not counted or any(math.isnan(value) for (value,) in counted.values()):
@@ -42,12 +42,12 @@ class TaskReturns:
     """The last returns of each task in training.
 
     Attributes:
-        tasks: their names, in the order that numbers the episodes' tasks.
+        tasks: names of the tasks; `Episode.task` is the index of one.
 
     Args:
         tasks: see above.
         references: as for `capped_score`.
-        recent: games of a task that its mean return is of.
+        recent: number of last games of a task over which its mean return is taken.
     """
 
     def __init__(self, tasks: Sequence[str], references: Mapping[str, Mapping[str, float]], recent: int) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from repro.evidence.statistics import summarize_returns
 
 BEFORE_LEARNING = -1
-"""Step of episodes that end in what is played on top of the budget, before the first update; no window has them."""
+"""Step of episodes that end before the first update, in play on top of the budget; no window includes them."""
 
 
 class NoEpisodeError(RuntimeError):
@@ -22,8 +22,8 @@ class TrailingReturns:
 
     Args:
         steps: length of the window, in units of the budget.
-        protocol: of the evaluation, which episodes and how they were played, with {} for the steps.
-        unit: of the returns.
+        protocol: protocol of the evaluation: which episodes, and how they were played, with {} for the number of steps.
+        unit: unit of the returns.
     """
 
     def __init__(self, steps: int, protocol: str, unit: str) -> None:
@@ -38,13 +38,13 @@ class TrailingReturns:
             self._entered.popleft()
 
     def evaluation(self, step: int) -> dict[str, Any]:
-        """The evaluation of a record, at the present step; by the last episode alone where none ended in the window.
+        """Returns the `evaluation` of a record at a step, by the last episode alone if none ended in the window.
 
         Raises:
-            NoEpisodeError: none ended so far.
+            NoEpisodeError: no episode has ended so far.
         """
         if not self._entered:
-            raise NoEpisodeError("No episode of training has ended yet; train for more")
+            raise NoEpisodeError("No episode of training has ended yet; train for longer")
         begin = max(step - self._steps, BEFORE_LEARNING)
         returns = [score for entered, score in self._entered if entered > begin]
         protocol = self._protocol.format(min(step, self._steps))

@@ -1,4 +1,4 @@
-"""What every run has: updates up to a budget, and checkpoints between them."""
+"""The base class of trainers: updates until the budget is used up, with checkpoints in between."""
 
 from __future__ import annotations
 
@@ -24,20 +24,21 @@ from repro.training.task_returns import CAPPED_SCORE, TaskReturns
 from repro.training.trailing_returns import TrailingReturns
 
 RECENT_GAMES = 100
-"""Games that the return in the progress line and in the curve is the mean of."""
+"""Number of latest games whose mean return is shown in the progress line and in the learning curve."""
 
 
 class EpisodeLog:
-    """The last games' returns. Who brings the unrolls appends: actors at once, from their threads, or a source.
+    """The returns of the last games, appended by actors from their own threads, or by the source of batches.
 
-    Every method but `set_state` may be called from any thread.
+    Every method except `set_state` may be called from any thread.
 
     Attributes:
-        games: that counted so far.
-        frames: learned from so far, set by the loop; a game enters the window of `trailing_returns` with this number.
-        trailing_returns: the paper's measure, where training brings its evaluation along.
-        task_returns: of each task, where several are learned together.
-        collected: returns since the last `clear_collected`: their number, and the mean of each task, NaN without any.
+        games: number of games counted so far.
+        frames: units of the budget learned from so far, set by the training loop; `trailing_returns` dates games by it.
+        trailing_returns: the evaluation of papers that evaluate by the games of training itself; None for others.
+        task_returns: returns of each task, where several tasks are learned together; None otherwise.
+        collected: number of games since the last `clear_collected`, and the mean return of each task; NaN for a task
+            without games.
     """
 
     def __init__(
@@ -48,34 +49,34 @@ class EpisodeLog:
         self.trailing_returns = trailing_returns
         self.task_returns = task_returns
         self._recent: deque[Episode] = deque(maxlen=RECENT_GAMES)
-        self._collected = [[0.0, 0.0] for _ in (task_returns.tasks if task_returns else (None,))]  # games, their sum
+        self._collected = [[0.0, 0.0] for _ in (task_returns.tasks if task_returns else (None,))]  # games, total return
         self._lock = threading.Lock()
-        self._means: tuple[int, float, dict[str, float]] | None = None  # after so many games
+        self._means: tuple[int, float, dict[str, float]] | None = None  # games, mean return, scalars
 
     def append(self, episode: Episode) -> None:
-        """Counts a game."""
+        """Adds a finished game."""
         with self._lock:
             self._recent.append(episode)
-            of_task = self._collected[episode.task if self.task_returns else 0]
-            of_task[0] += 1
-            of_task[1] += episode.score
+            totals = self._collected[episode.task if self.task_returns else 0]
+            totals[0] += 1
+            totals[1] += episode.score
             if self.trailing_returns:
                 self.trailing_returns.append(self.frames, episode.score)
             if self.task_returns:
                 self.task_returns.append(episode.task, episode.score)
-            self.games += 1  # last: what is computed after so many games has them all
+            self.games += 1  # last, so that means computed for this number of games include all of them
 
     def mean_return(self) -> float:
         """Mean unclipped return of the last `RECENT_GAMES` games of all tasks; NaN before the first game ended."""
         return self._find_means()[1]
 
     def scalars(self) -> dict[str, float]:
-        """Returns what is logged of several tasks; empty where there is one."""
+        """Returns the returns by task as they are logged (`TaskReturns.scalars`); empty if there is only one task."""
         return self._find_means()[2]
 
     def _find_means(self) -> tuple[int, float, dict[str, float]]:
-        """Games, mean return and scalars, which are computed where a game has ended since the last call."""
-        games, means = self.games, self._means  # no lock: what another thread counts meanwhile is found the next time
+        """Number of games, mean return and scalars; computed only if a game has ended since the last call."""
+        games, means = self.games, self._means  # no lock: the next call finds a game that is added meanwhile
         if means is None or means[0] != games:
             scores = [episode.score for episode in tuple(self._recent)]
             mean = float(np.mean(scores)) if scores else float("nan")
@@ -89,22 +90,22 @@ class EpisodeLog:
             return int(sum(games for games, _ in self._collected)), means
 
     def clear_collected(self) -> None:
-        """Collects from none on, as after a comparison of a population."""
+        """Empties `collected`, as after a comparison of the members of a population."""
         with self._lock:
             self._collected = [[0.0, 0.0] for _ in self._collected]
 
     def evaluation(self, frames: int) -> dict[str, Any] | None:
-        """Returns `TrailingReturns.evaluation` after so many frames; None where training brings none along.
+        """Returns `TrailingReturns.evaluation` at this number of frames; None without `trailing_returns`.
 
         Raises:
-            NoEpisodeError: no game ended so far.
+            NoEpisodeError: no game has ended so far.
         """
         with self._lock:
             return self.trailing_returns.evaluation(frames) if self.trailing_returns else None
 
     def get_state(self) -> dict[str, Any]:
         with self._lock:
-            recent = np.array([episode[:2] for episode in self._recent], np.float64).reshape(-1, 2)  # no task
+            recent = np.array([episode[:2] for episode in self._recent], np.float64).reshape(-1, 2)  # without the task
             state: dict[str, Any] = {"games": self.games, "recent": recent, "collected": np.array(self._collected)}
             if self.trailing_returns:
                 state["window"] = self.trailing_returns.get_state()
@@ -124,30 +125,30 @@ class EpisodeLog:
 
 
 class Update(NamedTuple):
-    """What the loop yields after each learner update."""
+    """What the training loop yields after each learner update."""
 
     updates: int
     frames: int
-    seconds: float  # of training, interruptions left out
-    scalars: dict[str, float]  # loss and the agent's extras, and returns by task where there are several
-    lag: float  # mean over the new batch: gradient steps from the weights that acted to those that learn from it
-    mean_return: float  # of the last games
+    seconds: float  # training time, without interruptions
+    scalars: dict[str, float]  # the loss, the agent's extras, and returns by task if there are several
+    lag: float  # policy lag: gradient steps from the acting to the learning weights, mean over the new batch
+    mean_return: float  # of the last `RECENT_GAMES` games
     games: int
-    actor_restarts: int = 0  # of the whole run, whose open games were lost
-    evaluations: Sequence[Evaluated] = ()  # that came since the update before
-    evaluator_restarts: int = 0  # of the whole run
+    actor_restarts: int = 0  # actors replaced in the whole run, whose unfinished games were lost
+    evaluations: Sequence[Evaluated] = ()  # finished since the previous update
+    evaluator_restarts: int = 0  # evaluators replaced in the whole run
 
 
 class RunSettings(NamedTuple):
-    """What every kind of training takes of a run.
+    """Settings of a run that every trainer takes.
 
-    budget: what `unit` says, to learn from.
-    unit: frames or steps, in the progress line.
+    budget: number of frames or steps to learn from, as `unit` says.
+    unit: unit of the budget, "frames" or "steps", also in the progress line.
     checkpoints: folder for checkpoints.
-    checkpoint_seconds: between two checkpoints.
+    checkpoint_seconds: time between two checkpoints.
     warn: called with one line when a broken checkpoint is passed over.
-    evaluator: that plays beside training; None where there is none.
-    sampled_hparams: hyper-parameters that the seed sampled, by name, for the record; None or empty: it samples none.
+    evaluator: the evaluator that plays beside training; None for a run without one.
+    sampled_hparams: hyper-parameters that the seed sampled, by name, for the record; None or empty if it samples none.
     """
 
     budget: int
@@ -166,32 +167,33 @@ def run_settings(
     evaluator: Evaluator | None = None,
     sampled_hparams: Mapping[str, float] | None = None,
 ) -> RunSettings:
-    """Settings of an experiment's configuration; other arguments as in `RunSettings`."""
+    """Returns the settings of a run of this configuration; other arguments as in `RunSettings`."""
     (unit, amount), seconds = total_budget(config), config.runtime.checkpoint_seconds
     return RunSettings(amount, unit, run.checkpoints, seconds, warn, evaluator, sampled_hparams)
 
 
 def supervision(config: ml_collections.ConfigDict, logs: Path, warn: Callable[[str], None]) -> Supervision:
-    """How an experiment's configuration has its actors watched; `logs` and `warn` as in `Supervision`."""
+    """Returns how the actors of a configuration are watched; `logs` and `warn` as in `Supervision`."""
     return Supervision(warn, logs, config.runtime.get("silent_seconds", SILENT_SECONDS))
 
 
 class Trainer(abc.ABC):
-    """A run: iterating trains, and the consumer may stop at any update. Subclasses say what an update is.
+    """A run that trains as it is iterated; the consumer may stop at any update. Subclasses define what an update is.
 
     Attributes:
-        unit: of the budget, in the progress line.
-        progress_scalars: scalars in the progress line besides the return and the policy lag.
-        updates: made so far.
+        unit: unit of the budget, as the progress line names it.
+        progress_scalars: names of the scalars in the progress line besides the return and the policy lag.
+        updates: number of updates so far, including skipped ones.
         frames_per_update: units of the budget that one update learns from.
-        total_updates: in which the budget is used up.
-        skipped_updates: of them, that were not made: the run went on behind them with the weights of another.
-        saved_updates: of them, in the last checkpoint; 0 before the first one, which is never made without an update.
-        saving: held while a checkpoint is written.
+        total_updates: number of updates that use up the budget.
+        skipped_updates: updates that this run did not make because it adopted the weights of another run.
+        saved_updates: number of updates in the last checkpoint; 0 before the first one, which is made only after an
+            update.
+        saving: lock that is held while a checkpoint is written.
 
     Args:
-        variables: everything TensorFlow that a checkpoint keeps.
-        episodes: filled by whoever plays.
+        variables: all TensorFlow variables that a checkpoint keeps.
+        episodes: log of finished games, filled by the actors or by the source of batches.
         run: see `RunSettings`.
         frames_per_update: see above.
     """
@@ -210,7 +212,7 @@ class Trainer(abc.ABC):
         self._run = run
         self._seconds = 0.0
         self._lag_sum = self._lag_max = 0.0
-        self._restarts_before = self._evaluator_restarts_before = 0  # of this process
+        self._restarts_before = self._evaluator_restarts_before = 0  # before this process
         self.saving = threading.Lock()
         self.saved_updates = self.skipped_updates = 0
         if episodes.task_returns:
@@ -222,36 +224,38 @@ class Trainer(abc.ABC):
 
     @abc.abstractmethod
     def _begin(self) -> None:
-        """What comes before the first update of this process.
+        """Prepares the first update of this process.
 
         Raises:
-            Interrupted: it is long, and `interrupt` was called.
+            Interrupted: `interrupt` was called during a long preparation.
         """
 
     @abc.abstractmethod
     def _update(self) -> tuple[dict[str, float], float]:
-        """One update: the loss and the agent's extras by name, and the policy lag, in gradient steps, of what is new.
+        """Makes one update; returns loss and extras by name, and the policy lag of the new data, in gradient steps.
 
         Raises:
             NonFiniteLossError: the run diverged.
+            ActorPoolError, EnvironmentFailedError: no actor can go on.
+            Interrupted: `interrupt` ended a wait.
         """
 
     @abc.abstractmethod
     def _get_state(self) -> dict[str, Any]:
-        """Everything besides `variables` and the counters that the run depends on."""
+        """Returns everything that the run depends on besides `variables` and the counters."""
 
     @abc.abstractmethod
     def _set_state(self, state: dict[str, Any]) -> None:
-        """Continues where `_get_state` was taken; the variables are restored by then."""
+        """Continues from a state of `_get_state`; the variables are restored before."""
 
     def _save_more(self, folder: Path) -> None:  # noqa: B027 - most have none
-        """Writes files of its own into a checkpoint's folder."""
+        """Writes the trainer's own files into a checkpoint's folder."""
 
     def _restore_more(self, folder: Path) -> None:  # noqa: B027 - most have none
         """Reads the files of `_save_more`; called before `_set_state`."""
 
     def interrupt(self) -> None:  # noqa: B027 - most never wait
-        """Ends a wait for actors, or what comes before the first update, from another thread.
+        """Ends a wait for actors, or the preparation of the first update, from another thread.
 
         The iteration then ends, and the run can be saved, if an update was made.
         """
@@ -262,18 +266,18 @@ class Trainer(abc.ABC):
 
     @property
     def actor_restarts(self) -> int:
-        """Actors that failed or hung, and were replaced, in the whole run."""
+        """Number of actors that failed or hung and were replaced, in the whole run."""
         return self._restarts_before + self._restarts
 
     @property
     def evaluator_restarts(self) -> int:
-        """Evaluators that failed or hung, and were replaced, in the whole run."""
+        """Number of evaluators that failed or hung and were replaced, in the whole run."""
         evaluator = self._run.evaluator
         return self._evaluator_restarts_before + (evaluator.restarts if evaluator else 0)
 
     @property
     def _restarts(self) -> int:
-        """Actors that were replaced, in this process."""
+        """Number of actors that were replaced in this process."""
         return 0
 
     @property
@@ -292,34 +296,34 @@ class Trainer(abc.ABC):
 
     @property
     def episodes(self) -> EpisodeLog:
-        """What is known of the games that ended."""
+        """The log of finished games."""
         return self._episodes
 
     @property
     @abc.abstractmethod
     def gradient_steps(self) -> int:
-        """Made so far."""
+        """Number of gradient steps made so far."""
 
     @property
     def can_save(self) -> bool:
-        """Whether a checkpoint of this moment can be made."""
+        """Whether a checkpoint can be made now."""
         return True
 
     @property
     def has_checkpoint(self) -> bool:
-        """Whether a checkpoint of the run was made, by this process or before it."""
+        """Whether the run has a checkpoint, made by this process or an earlier one."""
         return self.saved_updates > 0
 
     def __iter__(self) -> Iterator[Update]:
         """Yields after every update; ends when the budget is used up, with a last checkpoint, or after `interrupt`.
 
-        The first checkpoint comes after the first update that `can_save`, so that a disk that is full shows at once,
-        and a run that diverges later can be evaluated.
+        The first checkpoint is made as soon as `can_save` holds after an update, so that a full disk is noticed at
+        once, and a run that diverges later can be evaluated.
 
         Raises:
             NonFiniteLossError: the run diverged; the last checkpoint stays as it was.
-            ActorPoolError, EnvironmentFailedError: nothing plays any more; the run was saved, if an update was made.
-            CheckpointError: the disk is full; the checkpoints before stay as they were.
+            ActorPoolError, EnvironmentFailedError: no actor can go on; the run was saved, if an update was made.
+            CheckpointError: the disk is full or not writable; earlier checkpoints stay as they were.
         """
         try:
             self._begin()
@@ -353,9 +357,13 @@ class Trainer(abc.ABC):
         self.save()
 
     def save(self) -> Path:
-        """Writes a checkpoint of this moment; call it only when `can_save`."""
+        """Writes a checkpoint and returns its folder; to be called only when `can_save` holds.
+
+        Raises:
+            CheckpointError: the disk is full or not writable; earlier checkpoints stay as they were.
+        """
         with self.saving:
-            own = self._get_state()  # first: actors may have to finish what they are at, and be replaced meanwhile
+            own = self._get_state()  # first: actors finish their unrolls for it, and may be replaced meanwhile
             counters = {
                 "updates": self.updates,
                 "skipped_updates": self.skipped_updates,
@@ -371,13 +379,14 @@ class Trainer(abc.ABC):
         return path
 
     def adopt(self, weights: Path, updates: int) -> None:
-        """Takes weights and optimizer, with their counters, from a checkpoint of another run of the same shapes.
+        """Takes over weights, optimizer and their counters from a checkpoint of another run with the same shapes.
 
-        The run's own games, budget and random generators go on as they are.
+        The run's own games, budget and rngs stay as they are.
 
         Args:
-            weights: the checkpoint.
-            updates: at which the run goes on, at least those that it has made; the ones between are not learned from.
+            weights: folder of the checkpoint.
+            updates: number of updates at which this run goes on, at least its present one; those in between are
+                skipped.
 
         Raises:
             CheckpointError: the checkpoint is broken.
@@ -387,7 +396,11 @@ class Trainer(abc.ABC):
         self.updates = updates
 
     def summary(self) -> dict[str, Any]:
-        """Totals of the run so far, and its evaluation where no games need be played for it."""
+        """Returns totals of the run so far, and its evaluation if the games of training provide one.
+
+        Raises:
+            NoEpisodeError: they provide one, and no game has ended so far.
+        """
         evaluation, made = self._episodes.evaluation(self.frames), self.made_updates
         sampled_hparams = self._run.sampled_hparams
         return {
@@ -403,7 +416,7 @@ class Trainer(abc.ABC):
         }
 
     def _follow(self) -> Sequence[Evaluated]:
-        """Has the evaluator follow; returns what came of it."""
+        """Offers the evaluator the present weights if they are due; returns the evaluations finished meanwhile."""
         if self._run.evaluator is None:
             return ()
         return self._run.evaluator.follow(self.updates, self.frames, self.total_updates)

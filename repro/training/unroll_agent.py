@@ -1,4 +1,4 @@
-"""What agents share that learn from unrolls as often as they are played: one update on-policy or off-policy."""
+"""The base class of agents that learn from unrolls, by on-policy or off-policy updates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class UnrollAgent(tf_agent.TFAgent):
     Args:
         optimizer: Keras optimiser, built.
         clip_global_norm: bound on the global norm of the gradient; 0 for none.
-        arguments: of `TFAgent`.
+        arguments: further arguments of `TFAgent`.
     """
 
     def __init__(self, optimizer: tf.keras.optimizers.Optimizer, clip_global_norm: float, **arguments: Any) -> None:
@@ -33,32 +33,32 @@ class UnrollAgent(tf_agent.TFAgent):
     @property
     @abc.abstractmethod
     def learned_variables(self) -> list[tf.Variable]:
-        """What the optimiser moves."""
+        """The variables that the optimiser updates."""
 
     @property
     def acting_variables(self) -> list[tf.Variable]:
-        """What `train_on_policy` is given as it was while an actor acted: all that its gradient depends on."""
+        """All variables that the gradient of `train_on_policy` depends on; it gets their values at acting time."""
         return self.learned_variables
 
     def train_on_policy(self, experience: Trajectory, acting: Sequence[tf.Tensor]) -> tf_agent.LossInfo:
-        """An on-policy update: the gradient at the weights that acted, applied to the present ones (Mnih et al. 2016).
+        """Updates the present weights by the gradient at the weights that acted (Mnih et al. 2016).
 
             theta <- theta + step(d theta'),    d theta' taken at theta' = theta when the unrolls began
 
         Args:
-            experience: fresh unrolls, all of the same weights.
+            experience: new unrolls, all played with the same weights.
             acting: values of `acting_variables` when the unrolls began.
         """
         return self._apply(*at_values(self.acting_variables, acting, lambda: self._gradients(experience, None)))
 
     def _initialize(self) -> None:
-        """Variables are created in the constructor, under the caller's strategy scope."""
+        """Does nothing: the constructor creates the variables, under the caller's strategy scope."""
 
     @abc.abstractmethod
     def _loss(
         self, experience: Trajectory, weights: tf.Tensor | None = None, training: bool = False
     ) -> tf_agent.LossInfo:
-        """The loss of this replica's unrolls and scalars by name; `weights` [B] multiply the unrolls' losses."""
+        """Returns the loss of this replica's unrolls, and scalars by name; `weights` [B] scale the unrolls' losses."""
 
     def _train(self, experience: Trajectory, weights: tf.Tensor | None = None) -> tf_agent.LossInfo:
         return self._apply(*self._gradients(experience, weights))

@@ -121,7 +121,7 @@ def test_it_begins_after_the_first_update_and_one_that_is_killed_is_replaced(mak
     wait(lambda: len(learner.started) == 2)
     assert learner.evaluator.restarts == 1
     learner.update(3)
-    assert learner.said == ["The evaluator was restarted (restart 1 of this process): it ended with code -9."]
+    assert learner.said == ["The evaluator was restarted (restart 1 by this process): it ended with code -9."]
 
 
 def test_a_run_goes_on_without_one_that_cannot_begin(make_learner):
@@ -240,7 +240,7 @@ def test_it_leaves_its_core_while_the_run_stands_still(make_learner, monkeypatch
     assert learner.started[0].ended.is_set() == may_wait
     assert len(learner.started) == 1
     if may_wait:
-        assert learner.said[0] == "The evaluator leaves its core, since there was no update for 0.3 seconds."
+        assert learner.said[0] == "The evaluator frees its core until the next update: there was none for 0.3 seconds."
         learner.update(2)
         wait(lambda: len(learner.started) == 2)
 
@@ -255,13 +255,13 @@ def test_one_that_left_its_core_is_neither_silent_nor_restarted(make_learner, mo
     end = time.monotonic() + 2.0
     while time.monotonic() < end:
         learner.evaluator.look()
-    assert learner.said == ["The evaluator leaves its core, since there was no update for 0.3 seconds."]
+    assert learner.said == ["The evaluator frees its core until the next update: there was none for 0.3 seconds."]
     learner.update(2)
     wait(lambda: len(learner.started) == 2)
     learner.started[1].kill()
     wait(lambda: len(learner.started) == 3)
     learner.update(3)
-    assert learner.said[1:] == ["The evaluator was restarted (restart 1 of this process): it ended with code -9."]
+    assert learner.said[1:] == ["The evaluator was restarted (restart 1 by this process): it ended with code -9."]
     assert learner.evaluator.restarts == 1
 
 

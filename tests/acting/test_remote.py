@@ -219,7 +219,7 @@ def test_hung_actor_is_ended_and_started_again(tmp_path, monkeypatch):
     with pytest.raises(ActorPoolError, match=f"Actor 0 failed {MAX_FAILURES} times at its start"):
         actor_pool.play(0, 20)
     assert warnings.count("Actor 0 reported nothing for 0.5 seconds.") >= MAX_FAILURES - 1
-    assert any("restarted (restart 1 of this process): it ended with code -9; see" in line for line in warnings)
+    assert any("restarted (restart 1 by this process): it ended with code -9; see" in line for line in warnings)
     assert actor_pool.restarts == MAX_FAILURES - 1
 
 

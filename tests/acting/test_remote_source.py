@@ -170,7 +170,7 @@ def test_an_actor_that_ends_is_replaced_and_its_losses_are_counted(tmp_path):
     wait(lambda: len(run.started) == 2)
     while run.started[1].origin not in run.source._next:
         run.learn(1)
-    assert run.said == ["Actor 0 was restarted (restart 1 of this process): it ended with code -9."]
+    assert run.said == ["Actor 0 was restarted (restart 1 by this process): it ended with code -9."]
     assert run.started[1].origin == (0, 1)  # plays other games
     assert run.source.restarts == 1
     assert run.source.totals() == {"machines": 2, "lost": {"games": ENVS, "unrolls": ENVS}}

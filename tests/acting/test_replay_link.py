@@ -111,7 +111,7 @@ def test_no_file_comes_outside_of_its_folder(tmp_path, links, name):
     here, there = links
     here.send(Message(Kind.FILE, 1, name.format(tmp_path)))
     here._socket.sendall(b"1")
-    with pytest.raises(LinkEndedError, match="is not in its folder"):
+    with pytest.raises(LinkEndedError, match="which is outside its folder"):
         there.receive_file(receive_any(there), tmp_path / "to")
     assert not (tmp_path / "outside").exists()
 
@@ -310,12 +310,12 @@ def test_a_process_says_that_the_learner_is_gone_and_leaves_nothing(tmp_path, mo
     folder.mkdir()
 
     def connect(address, key):
-        raise LinkEndedError("it ended")
+        raise LinkEndedError("the other side closed it")
 
     monkeypatch.setattr(replay_process, "connect", connect)
     with pytest.raises(EndedError, match="0"):
         replay_process.run_replay(lambda working: FakeReplay(), folder, "localhost:1", KEY)
-    assert capsys.readouterr().err == "The learner is gone: it ended.\n"
+    assert capsys.readouterr().err == "The connection to the learner ended: the other side closed it.\n"
     assert not folder.exists()
 
 

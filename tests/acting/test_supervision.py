@@ -96,7 +96,7 @@ def test_an_actor_that_fails_is_replaced_counted_and_named(tmp_path):
     assert (asked, actors.restarts) == ([(0, 1)], 1)
     actors.check()
     log = tmp_path / "actor_0.txt"
-    assert said == [f"Actor 0 was restarted (restart 1 of this process): OSError: the emulator is gone; see {log}."]
+    assert said == [f"Actor 0 was restarted (restart 1 by this process): OSError: the emulator is gone; see {log}."]
     assert "Traceback" in log.read_text()
 
 
@@ -171,7 +171,7 @@ def test_an_actor_that_hangs_loses_its_place_and_what_it_brings_is_refused(tmp_p
     assert hung.closed
     assert not second.closed
     actors.check()
-    assert said == ["Actor 0 was restarted (restart 1 of this process): no unroll for 100 seconds."]
+    assert said == ["Actor 0 was restarted (restart 1 by this process): no unroll for 100 seconds."]
 
 
 def test_an_actor_that_was_made_too_late_plays_nothing(tmp_path, clock):
@@ -202,7 +202,7 @@ def test_an_actor_that_was_made_too_late_plays_nothing(tmp_path, clock):
     assert (results, late.closed, actors.restarts) == ([False], True, 1)
     assert len(late.unrolls) == 1
     actors.check()
-    assert said == ["Actor 0 was restarted (restart 1 of this process): no unroll for 100 seconds."]
+    assert said == ["Actor 0 was restarted (restart 1 by this process): no unroll for 100 seconds."]
 
 
 def test_an_actor_between_unrolls_does_not_hang(tmp_path, clock):

@@ -95,7 +95,10 @@ def test_pareto_efficiency(letter):
 
 @pytest.mark.parametrize(
     ("figure", "cell"),
-    [("fig1", "Left out are {:.1f} of the {} n of Figure 1"), ("fig5", "and {:.2f} of the {} of Figure 5.")],
+    [
+        ("fig1", "Left out of the mean are {:.1f} of the {} n of Figure 1"),
+        ("fig5", "and {:.2f} of the {} of Figure 5."),
+    ],
 )
 def test_how_many_n_are_left_out(figure, cell):
     protocol = answer(figure, "pareto_bias_ratio")["evaluation"]["protocol"]
@@ -124,7 +127,12 @@ def test_orders_of_magnitude(figure, name, sign, cell):
 @pytest.mark.parametrize(
     ("figure", "name", "beyond", "cell"),
     [
-        ("fig1", "retrace_variance", lambda x: x < 0, "less than 3 steps on {:.1f} % of MDPs"),
+        (
+            "fig1",
+            "retrace_variance",
+            lambda x: x < 0,
+            "less variance than 3-step importance weighting on {:.1f} % of MDPs",
+        ),
         ("fig5", "tree_backup_bias", lambda x: x > 1, "more on {:.1f} % of policy pairs"),
         ("fig5", "tree_backup_variance", lambda x: x > 0.5, "more than half on {:.0f} % of policy pairs"),
     ],
@@ -137,9 +145,9 @@ def test_shares_of_problems(figure, name, beyond, cell):
 @pytest.mark.parametrize(
     ("figure", "name", "cell"),
     [
-        ("fig3", "evaluation_best_alpha_early", "{:.0f} [{:g}, {:g}]; in rounds of 100 steps"),
-        ("fig3_rounds", "evaluation_best_alpha_early", "in rounds of 100 steps {:.2f} [{:g}, {:g}] |"),
-        ("fig3", "evaluation_best_alpha_late", "{:.0f} [{:g}, {:g}]; error at alpha = 0.2"),
+        ("fig3", "evaluation_best_alpha_early", "| best alpha after 200 steps | {:.0f} [{:g}, {:g}] |"),
+        ("fig3_rounds", "evaluation_best_alpha_early", "[0, 0.1] | in rounds: {:.2f} [{:g}, {:g}] |"),
+        ("fig3", "evaluation_best_alpha_late", "| best alpha at the end | {:.0f} [{:g}, {:g}]; error at alpha = 0.2"),
     ],
 )
 def test_best_alphas(figure, name, cell):
@@ -151,10 +159,10 @@ def test_best_alphas(figure, name, cell):
 @pytest.mark.parametrize(
     ("figure", "name", "cell"),
     [
-        ("fig3", "fall", "it falls by {:.2g} [{:g}, {:g}] below that of fewer steps"),
-        ("fig3_rounds", "fall", "in rounds of 100 steps by {:.2f} [{:g}, {:g}];"),
-        ("fig3", "step", "it rises by {:.1f} [{:g}, {:g}] at most"),
-        ("fig3_visits", "step", "if a pair moves once an episode by {:.1f} [{:g}, {:g}] |"),
+        ("fig3", "fall", "it falls below that of fewer steps, from 200 steps on | {:.2g} [{:g}, {:g}] |"),
+        ("fig3_rounds", "fall", "[0, 0.2] | in rounds: {:.2f} [{:g}, {:g}] |"),
+        ("fig3", "step", "| its largest rise within 100 steps | {:.1f} [{:g}, {:g}] |"),
+        ("fig3_visits", "step", "[0, 0.4] | once an episode: {:.1f} [{:g}, {:g}] |"),
     ],
 )
 def test_moves_of_the_best_alpha(figure, name, cell):
@@ -198,14 +206,19 @@ def test_importance_weighting_is_ahead_early():
     last = steps[ahead.index(False) - 1]
     assert {name[-1] for name in best[: ahead.index(False)]} == {"3", "4"}
     assert len(curves) == 14
-    assert in_ctrace(f"but n = 4 or 3 is the best of all 14 methods up to {last} steps")
-    assert in_ctrace(f"n = 4 and then 3, up to {last} steps.")
+    assert in_ctrace(f"n = 4 and then n = 3 is the best of all 14 methods up to {last} steps.")
 
 
 @pytest.mark.parametrize(
     ("figure", "name", "step", "methods", "cell"),
     [
-        ("fig3", "evaluation_early", 200, ("importance weighted, n = 2", "alpha = 0"), "{:.1f} against {:.1f} |"),
+        (
+            "fig3",
+            "evaluation_early",
+            200,
+            ("importance weighted, n = 2", "alpha = 0"),
+            "after 200 steps, {:.1f} against {:.1f}.",
+        ),
         (
             "fig3_rounds",
             "evaluation_early",
@@ -213,23 +226,29 @@ def test_importance_weighting_is_ahead_early():
             ("n = 10", "n = 20", "alpha = 1"),
             "at 200 steps n = 10 has a mean error of {:.2f} and n = 20 one of {:.2f}, Retrace {:.2f}.",
         ),
-        ("fig3_rounds", "evaluation_early", 100, ("alpha = 0.2",), "after 100 steps, of an error of {:.0f},"),
+        ("fig3_rounds", "evaluation_early", 100, ("alpha = 0.2",), "after 100 steps, of an error of {:.0f}."),
         (
             "fig3",
             "evaluation_late",
             30_000,
             ("n = 5", "n = 20"),
-            "is less than the {:.0f} to {:.0f} of uncorrected n = 5 to 20",
+            "is less than the {:.0f} to {:.0f} of uncorrected n = 5 to 20.",
         ),
-        ("fig3", "evaluation_late", 30_000, ("importance weighted, n = 2",), "at the end the {:.1f} of n = 2 is less"),
+        ("fig3", "evaluation_late", 30_000, ("importance weighted, n = 2",), "but its {:.1f} is less than"),
         (
             "fig3_visits",
             "evaluation_late",
             30_000,
             ("importance weighted, n = 2",),
-            "and the error of the best, {:.1f}, is the most",
+            "the error of the best is {:.1f}, the most",
         ),
-        ("fig3", "control_early", 10, ("n = 20", "n = 2", "alpha = 1"), "all more ({:.1f} to {:.1f} against {:.1f})"),
+        (
+            "fig3",
+            "control_early",
+            10,
+            ("n = 20", "n = 2", "alpha = 1"),
+            "all have more ({:.1f} to {:.1f} against {:.1f})",
+        ),
         (
             "fig3_visits",
             "control_early",
@@ -262,7 +281,7 @@ def test_means_of_figure_3(figure, name, step, methods, cell):
             200,
             "alpha = 0.2",
             "alpha = 1",
-            "loss at alpha = 0.2 minus alpha = 1 at the end: {:.2f} |",
+            "loss at alpha = 0.2 minus alpha = 1 at the end | {:.2f} |",
         ),
     ],
 )
@@ -297,11 +316,10 @@ def test_what_ctrace_learns_online():
         np.array(records("ctrace", "online_theorem", "finite_mdp", f"online_{name}")[0]["evaluation"]["returns"])
         for name in ("phi", "values")
     )
-    assert in_ctrace(
-        f"{phi.mean():.3f} of the distance of phi from its limit is left, mean over problems, and {q.mean():.3f} of"
-    )
+    assert in_ctrace(f"{phi.mean():.3f} of the distance of phi from its limit is left, mean over problems,")
+    assert in_ctrace(f"mean over problems, and {q.mean():.3f} of the distance of Q.")
     assert np.sum(q > 0.1) == 3
-    assert in_ctrace(f"on three problems more than a tenth is left of Q's, up to {q.max():.2f}.")
+    assert in_ctrace(f"On three problems more than a tenth is left of Q's, up to {q.max():.2f}.")
 
 
 def test_the_agents_of_ctrace_have_these_records_alone():
@@ -313,7 +331,7 @@ def test_the_agents_of_ctrace_have_these_records_alone():
     ends = [record["evaluation"]["mean"] for record in found]
     halfway = [min(record["curve"], key=lambda row: abs(row[0] - 300_000))[1] for record in found]
     (random,) = records("impala", "atari_shallow", "breakout", "random")  # of the same actions
-    assert in_ctrace("which answer no row: {:.1f} and {:.1f} at the end,".format(*ends))
+    assert in_ctrace("They answer no row. They score {:.1f} and {:.1f} at the end,".format(*ends))
     assert in_ctrace(f"where a random player has {random['evaluation']['mean']:.1f},")
     assert in_ctrace("and {:.1f} and {:.1f} in the games of training halfway.".format(*halfway))
-    assert in_ctrace("Of R2D2 there are no records yet but those of random players")
+    assert in_ctrace("R2D2 has records of random players only.")

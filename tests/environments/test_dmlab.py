@@ -737,7 +737,7 @@ def test_an_agent_without_a_width_for_instructions_refuses_them():
         config.network.core_units = 8
     experiment = find_experiment(config)
     environment = experiment.make_environment(1, 0)
-    with pytest.raises(ValueError, match="no network reads instruction; leave it out"):
+    with pytest.raises(ValueError, match="the network does not read instruction: leave it out"):
         experiment.make_agent(environment, 0)
     environment.close()
 

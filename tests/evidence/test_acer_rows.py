@@ -27,9 +27,12 @@ RETURNS = {"acer": 50.0, "a3c": 10.0, "tis": 20.0}
 ALL_OTHERS = ("a3c", "trust_a3c", "tis", "trust_tis")
 NO_TRUST = "without trust_a3c, trust_tis"
 AS_A3C = (
-    "which agent is A3C (it, or on-policy ACER with or without trust region, of which the weakest comparison counts)"
+    "which agent is A3C (A3C itself, or on-policy ACER with or without trust region: the weakest comparison counts)"
 )
-READING = "The text says domains of higher action dimension; which they are is our reading of Figure 2's caption."
+READING = (
+    "The text says domains of higher action dimension and does not name them. Which they are is our reading of "
+    "Figure 2's caption."
+)
 
 
 def _record(experiment, task, agent, seed, final, by=100, pace=1e-3, **changes):
@@ -116,7 +119,7 @@ def test_figure_1_is_answered_by_the_games_there_are(some, column, value):
 def test_sample_efficiency_is_answered_for_games_and_for_control(some):
     games = some["Section 1", "atari57", "ACER over A3C, sample efficiency on Atari"]
     assert (games.value, games.finding) == (1.0, "undecided")
-    assert games.shortfalls[3] == f"assumed: that any gain is substantial; the replay ratio; {AS_A3C}"
+    assert games.shortfalls[3] == f"assumed: that any gain counts as substantial; the replay ratio; {AS_A3C}"
     assert games.note == "The text names no replay ratio; 4 is our reading."
     control = some["Section 1", "acer_control", "ACER over A3C, sample efficiency in continuous control"]
     assert (control.value, control.finding) == (1.0, "undecided")
@@ -366,7 +369,7 @@ def test_sensitivity_overall_is_the_share_of_settings_near_the_best():
     assert (some_fail.value, some_fail.published, some_fail.verdict) == (0.9, 0.5, "agrees")
     assert some_fail.interval == pytest.approx(intervals.share_interval(27, 30))
     assert _less(some_fail) == ("2 of 6 tasks",)
-    assert some_fail.shortfalls[0].startswith("assumed: not very sensitive")
+    assert some_fail.shortfalls[0].startswith("assumed: that not very sensitive means that most settings")
     assert _near_best([100.0] * 15 + [10.0] * 15).verdict == "undecided"
     most_fail = _near_best([100.0] * 5 + [10.0] * 25)
     assert (most_fail.value, most_fail.verdict) == (pytest.approx(1 / 6), "disagrees")
@@ -397,7 +400,7 @@ def test_a_record_without_the_hyper_parameter_does_not_count():
 def test_the_gain_on_atari_against_that_in_control_says_why_it_is_not_answered(some):
     row = some["Figure 2", "acer_control", "Trust region, gain in continuous control against gain on Atari"]
     assert (row.verdict, row.value) == ("cannot run here", None)
-    assert row.note.startswith("needs a size of a gain that control tasks and games have in common")
+    assert row.note.startswith("needs a measure of gain that control tasks and games have in common")
 
 
 PARTS = {"acer_plain_traces": 0.0, "acer_q_ret": 20.0, "acer_on_policy": 30.0, "trust_tis": 40.0}

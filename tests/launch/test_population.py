@@ -238,7 +238,7 @@ def test_a_copy_that_is_broken_is_made_again_and_a_whole_one_is_not(tmp_path):
     shutil.rmtree(tmp_path / "member")
     copy_checkpoint(tmp_path / "member", copy)
     assert [path.name for path in copy.parent.iterdir()] == ["copy"]
-    with pytest.raises(RunDirectoryError, match="member has no whole checkpoint"):
+    with pytest.raises(RunDirectoryError, match="member has no intact checkpoint"):
         copy_checkpoint(tmp_path / "member", tmp_path / "other")
 
 
@@ -334,7 +334,7 @@ def test_a_config_without_a_field_is_an_error(tmp_path):
         Population(config, 1, tmp_path)
     with pytest.raises(ValueError, match="population.entropy_cost stands for loss.entropy_cost, which"):
         apply_hparams({"loss": {}}, {"entropy_cost": 1.0})
-    with pytest.raises(ValueError, match="population.normaliser has no scores of CartPole-v1"):
+    with pytest.raises(ValueError, match="population.normaliser has no reference scores for CartPole-v1"):
         Population(make_config(normaliser="atari57"), 1, tmp_path)
     with pytest.raises(ValueError, match=r"^population\.normaliser='atari58': choose atari57, "):
         Population(make_config(normaliser="atari58"), 1, tmp_path)

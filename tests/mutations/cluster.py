@@ -54,8 +54,8 @@ VARIANTS = [
     Variant(
         "cluster: an actor ends where its report of games breaks off",
         REMOTE,
-        "with contextlib.suppress(RuntimeError):  # Reverb's",
-        "with contextlib.nullcontext():  # Reverb's",
+        "with contextlib.suppress(RuntimeError):  # raised by Reverb",
+        "with contextlib.nullcontext():  # raised by Reverb",
         f"{TEST_REMOTE}::test_an_actor_goes_on_after_a_report_of_games_that_breaks_off_and_none_counts_twice",
     ),
     Variant(
@@ -173,7 +173,7 @@ VARIANTS = [
     Variant(
         "cluster: an actor that has ended keeps its core",
         RAY,
-        "self.kill()  # it would keep its core",
+        "self.kill()  # else it would keep its core",
         "pass",
         f"{TEST_RAY}::test_a_role_leaves_its_core_however_it_ended_and_a_lost_cluster_is_a_reason",
     ),
@@ -271,8 +271,8 @@ VARIANTS = [
     Variant(
         "relay: nobody waits for who fetches",
         RELAY,
-        "self._waits = True  # until",
-        "self._waits = False  # until",
+        "self._waits = True  # False",
+        "self._waits = False  # False",
         f"{TEST_RELAY}::test_the_lock_of_a_killed_actor_is_free",
     ),
     Variant(
@@ -694,8 +694,8 @@ VARIANTS = [
     Variant(
         "runs: what came back is lost with a machine that cannot remove the folder",
         JOB,
-        "contextlib.suppress(LostError):  # what came back",
-        "contextlib.nullcontext():  # what came back",
+        "contextlib.suppress(LostError):",
+        "contextlib.nullcontext():",
         f"{TEST_JOB}::test_how_a_run_ended_counts_where_its_machine_is_lost_afterwards",
     ),
     Variant(
@@ -793,8 +793,8 @@ VARIANTS = [
     Variant(
         "evaluator: one that left its core is said to be silent and to have failed",
         EVALUATOR_PROCESS,
-        "self._processes.pop(0)  # whose",
-        "self._processes[0]  # whose",
+        "self._processes.pop(0)  # its",
+        "self._processes[0]  # its",
         f"{TEST_EVALUATOR_PROCESS}::test_one_that_left_its_core_is_neither_silent_nor_restarted",
     ),
     Variant(

@@ -21,7 +21,7 @@ VARIANTS = [
     Variant(
         "DeepMind Lab: the cut of an episode that failed is that of the next",
         DMLAB,
-        "                self._first_cuts[row] = 0  # it was, if it was the first\n",
+        "                self._first_cuts[row] = 0  # the failure has cut the first episode, if it was that one\n",
         "",
         f"{DMLAB_TEST}::test_a_first_episode_that_fails_leaves_its_cut_to_no_other",
     ),

@@ -73,7 +73,7 @@ VARIANTS = [
     Variant(
         "faults: gradient steps beside an environment that failed are made twice",
         REFER,
-        "self.updates += 1  # what is saved has its gradient steps",
+        "self.updates += 1  # the saved state includes its gradient steps",
         "pass",
         f"{TEST_REFER}::test_a_run_whose_environment_always_fails_is_saved_without_it_and_goes_on",
     ),
@@ -139,7 +139,7 @@ VARIANTS = [
     Variant(
         "faults: the environment of an actor that failed too often is not freed",
         SUPERVISION,
-        "place.began = None  # the thread is out of the environment, which `close` frees",
+        "place.began = None  # the thread has left the environment, so that `close` closes it",
         "pass",
         f"{TEST}::test_after_too_many_failures_the_environment_is_freed_unless_a_thread_hangs_in_it",
     ),
@@ -188,7 +188,7 @@ VARIANTS = [
     Variant(
         "faults: an actor that was made too late plays",
         SUPERVISION,
-        "if not self._is_current(place):  # it took too long",
+        "if not self._is_current(place):  # another thread has the place by now",
         "if False:",
         f"{TEST}::test_an_actor_that_was_made_too_late_plays_nothing",
     ),
@@ -359,7 +359,7 @@ VARIANTS = [
     Variant(
         "faults: what replaces an environment that hangs has no time",
         STEP_WATCH,
-        "            self.changes += 2  # what comes in its place has as long\n",
+        "            self.changes += 2  # the step in its place has as long\n",
         "",
         f"{TEST_STEP_WATCH}::test_a_step_that_hangs_is_ended_and_what_comes_in_its_place_has_as_long",
     ),

@@ -238,7 +238,7 @@ VARIANTS = [
         "placement: actors compute on the host",
         ROLLOUT,
         """        step = policy.action(time_step, policy_state, seed)
-        with tf.device("/cpu:0"):  # from a GPU all at once
+        with tf.device("/cpu:0"):  # a single copy from a GPU
 """,
         """        with tf.device("/cpu:0"):
             step = policy.action(time_step, policy_state, seed)
@@ -273,7 +273,7 @@ VARIANTS = [
     Variant(
         "A3C: weights are published when the worker has gone on",
         "repro/training/on_policy_trainer.py",
-        "        self._publish()  # first: who waits for the batch's memory takes weights then\n"
+        "        self._publish()  # first: an actor that waits for the batch's memory takes weights after that\n"
         "        self._source.release(batch)\n",
         "        self._source.release(batch)\n        __import__('time').sleep(0.01)\n        self._publish()\n",
         f"{TEST_SCHEDULES}::test_a_worker_of_a3c_goes_on_from_weights_that_know_its_last_unroll",

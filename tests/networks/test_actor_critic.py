@@ -68,7 +68,7 @@ def rows(x, start, stop):
 
 
 def test_entries_that_it_does_not_read_are_refused():
-    with pytest.raises(ValueError, match="no network reads instruction; leave it out of the observations"):
+    with pytest.raises(ValueError, match="the network does not read instruction: leave it out of the observations"):
         make(UNITS)(observation() | {"instruction": np.zeros((B, T, 8), np.int32)}, tf.zeros([B, T], tf.int32))
 
 
@@ -130,10 +130,10 @@ def test_an_instruction_reaches_every_later_step_of_its_episode_and_no_other():
 
 
 def test_an_instruction_needs_a_core_and_is_needed_by_a_network_that_reads_it():
-    with pytest.raises(ValueError, match="input of a recurrent core, and there is none"):
+    with pytest.raises(ValueError, match="instructions need a recurrent core, and there is none"):
         ActorCritic(shallow_torso(2), ACTIONS, None, InstructionEncoder(10, 4, 5, 1), seed=0)
     network = make_reader()
-    with pytest.raises(ValueError, match="takes {frame, instruction, last_action, last_reward}"):
+    with pytest.raises(ValueError, match="reads {frame, instruction, last_action, last_reward}"):
         network(observation(), STEP_TYPE, network.initial_state(B))
 
 
@@ -191,7 +191,7 @@ def test_feed_forward_ignores_step_type_and_needs_no_static_time():
 
 @pytest.mark.parametrize("core_units", [None, UNITS])
 def test_refuses_the_other_kind_of_observation(core_units):
-    with pytest.raises(ValueError, match="recurrent core takes"):
+    with pytest.raises(ValueError, match="recurrent core reads"):
         make(core_units)(observation(core_units is None), STEP_TYPE, ())
 
 

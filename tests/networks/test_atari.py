@@ -212,6 +212,6 @@ def test_images_that_are_too_small_for_the_convolutions_are_refused(name):
             shape = (1, height, width, 4)
             left = functools.reduce(lambda shape, layer: layer.compute_output_shape(shape), convolutions, shape)
             assert min(left) <= 0
-            sentence = rf"^network\.torso={name} .* they have {height} x {width}: choose larger"
+            sentence = rf"^network\.torso={name} .* got {height} x {width}: choose larger"
             with pytest.raises(ValueError, match=sentence):
                 make_torso(network, 0, TORSOS, tf.TensorSpec([height, width, 4], tf.uint8))

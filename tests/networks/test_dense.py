@@ -87,5 +87,7 @@ def test_networks_with_heads_take_vectors(make: type) -> None:
 
 @pytest.mark.parametrize("units", [(), (16, 0)])
 def test_no_layer_or_no_units_is_an_error(units: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="dense_torso: needs one layer or more of at least 1 unit each"):
+    with pytest.raises(
+        ValueError, match="dense_torso: units must have one layer or more, each of 1 unit or more, got "
+    ):
         dense_torso(units, seed=0)

@@ -79,7 +79,7 @@ def test_equal_seeds_give_equal_weights():
 
 @pytest.mark.parametrize("arguments", [{"acting": "last"}, {"num_heads": 0}])
 def test_wrong_arguments(arguments):
-    with pytest.raises(ValueError, match="MultiHeadActorCritic: needs a head or more"):
+    with pytest.raises(ValueError, match="MultiHeadActorCritic: num_heads must be 1 or more"):
         make(**arguments)
 
 

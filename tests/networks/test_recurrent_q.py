@@ -65,11 +65,11 @@ def test_a_whole_sequence_is_step_by_step(mode):
 def test_an_observation_of_other_entries_is_refused():
     """Nothing of it passes for read: neither the instruction of a level nor a frame without what led to it."""
     network, x = make(), observation()
-    with pytest.raises(ValueError, match="no network reads instruction; leave it out of the observations"):
+    with pytest.raises(ValueError, match="the network does not read instruction: leave it out of the observations"):
         network(x | {"instruction": np.zeros((B, T, 4), np.int32)}, STEP_TYPE, some_state())
     without = {name: part for name, part in x.items() if name != "last_reward"}
     for wrong in (without, x["frame"]):
-        with pytest.raises(ValueError, match=r"a recurrent core takes {frame, last_action, last_reward}"):
+        with pytest.raises(ValueError, match=r"a recurrent core reads {frame, last_action, last_reward}"):
             network(wrong, STEP_TYPE, some_state())
 
 
@@ -163,6 +163,12 @@ def test_without_burn_in_no_gradient_reaches_the_state():
 def test_refuses_a_burn_in_that_leaves_nothing(burn_in):
     with pytest.raises(ValueError, match="burn_in must lie in"):
         unroll_after_burn_in(make(), observation(), tf.constant(ALL_MID), some_state(), burn_in)
+
+
+def test_an_unknown_number_of_steps_is_refused():
+    step_type = tf.keras.Input([None], dtype=tf.int32)
+    with pytest.raises(ValueError, match="unroll_after_burn_in: the number of steps is unknown"):
+        unroll_after_burn_in(make(), observation(), step_type, some_state(), 1)
 
 
 def test_weights_follow_from_the_seed():

@@ -52,7 +52,9 @@ def test_steps():
     def unknown_steps(x):
         shapes.assert_steps("op", x=x)
 
-    with pytest.raises(ValueError, match=r"got \(None, None\); give it, as by tf\.ensure_shape\(x, \[20, None\]\)"):
+    with pytest.raises(
+        ValueError, match=r"got \(None, None\); set it, for example with tf\.ensure_shape\(x, \[20, None\]\)"
+    ):
         unknown_steps.get_concrete_function()
 
 

@@ -60,5 +60,5 @@ def test_images_are_refused_by_an_agent_for_vectors():
     config.agent, config.env.task = "acer_continuous", "tests.support.custom_environments:repro_tests/Pixels-v0"
     experiment = find_experiment(config)
     environment = experiment.make_environment(1, 0)
-    with pytest.raises(ValueError, match=r"^the observations are images of shape \(24, 24, 3\), and this agent needs"):
+    with pytest.raises(ValueError, match=r"^the observations have shape \(24, 24, 3\), and this agent needs"):
         experiment.make_agent(environment, 0)

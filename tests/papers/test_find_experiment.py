@@ -18,7 +18,7 @@ def test_an_unknown_algorithm_ends_with_the_choices():
 def test_a_configuration_of_an_older_version_ends_in_one_sentence():
     config = atari_shallow.get_config("smoke")
     del config.algorithm
-    with pytest.raises(ValueError, match=r"no field 'algorithm': it is of an older version; begin a new run\.$"):
+    with pytest.raises(ValueError, match=r"no field 'algorithm': an older version wrote it; start a new run\.$"):
         find_experiment(config)
 
 

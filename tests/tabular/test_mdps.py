@@ -78,11 +78,14 @@ def test_greedy_shares_ties():
     ("changes", "message"),
     [
         ({"discount": 1.0}, "discount must be in"),
-        ({"rewards": np.zeros([4, 2])}, "have shapes"),
+        ({"rewards": np.zeros([4, 2])}, "must have shapes"),
         ({"transitions": np.full([4, 3, 4], 0.3)}, "transitions must be non-negative and sum to 1"),
         ({"initial": np.array([2.0, -1.0, 0.0, 0.0])}, "initial must be non-negative"),
-        ({"terminal": LAST_OF_4, "initial": np.array([0.5, 0.5, 0.0, 0.0])}, "terminal states have no reward"),
-        ({"terminal": LAST_OF_4, "rewards": np.zeros([4, 3])}, "terminal states .* are no first state"),
+        ({"terminal": LAST_OF_4, "initial": np.array([0.5, 0.5, 0.0, 0.0])}, "terminal states must have reward 0"),
+        (
+            {"terminal": LAST_OF_4, "rewards": np.zeros([4, 3])},
+            "terminal states must have reward 0 and initial probability 0",
+        ),
     ],
 )
 def test_what_is_no_mdp_is_refused(changes, message):

@@ -127,10 +127,27 @@ def test_learning_settles_at_the_fixed_point():
     np.testing.assert_allclose(q[0], mdps.action_values(mdp, pi), atol=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        (Method("vtrace"), "Unknown rule 'vtrace': choose one of uncorrected, importance, retrace"),
+        (Method("importance"), "importance: n must be 1 or more, got 0"),
+    ],
+)
+def test_a_wrong_method_is_refused(method, message):
+    mdp, pi, mu = random_problem(5)
+    q = np.zeros(pi.shape)
+    with pytest.raises(ValueError, match=message):
+        sampled_targets(mdp, simulate(mdp, mu, 5, 5, np.random.default_rng(0)), pi, mu, [method], q)
+    steps = Stream(mdp, mu, 1, np.random.default_rng(0)).take(5)
+    with pytest.raises(ValueError, match=message):
+        learn(q[None], mdp, steps, pi[None], mu, method, 0.1, "compound")
+
+
 def test_unknown_visits_are_refused():
     mdp, pi, mu = random_problem(5)
     steps = Stream(mdp, mu, 1, np.random.default_rng(0)).take(5)
-    with pytest.raises(ValueError, match="Unknown visits 'first': choose one of compound, mean"):
+    with pytest.raises(ValueError, match="visits='first': choose one of compound, mean"):
         learn(np.zeros((1, *pi.shape)), mdp, steps, pi[None], mu, Method("uncorrected", n=1), 0.1, "first")
 
 

@@ -68,7 +68,7 @@ def test_a_broken_large_array_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "LARGE_BYTES", 1)
     file = save(tmp_path, 1) / "large" / "a" / "b.npy"
     file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(checkpoint.CheckpointError, match="No checkpoint in .* is whole"):
+    with pytest.raises(checkpoint.CheckpointError, match="All checkpoints in .* are broken"):
         restore(tmp_path)
 
 
@@ -126,7 +126,7 @@ def test_a_broken_newest_falls_back_with_one_line(tmp_path, file, damage):
     assert (state["updates"], value) == (1, 1.0)
     assert len(lines) == 1
     assert lines[0].startswith(
-        f"Going on from {tmp_path / 'checkpoint_000000001'}, since what is newer is broken (checkpoint_000000002: "
+        f"Going on from {tmp_path / 'checkpoint_000000001'}, since newer checkpoints are broken (checkpoint_000000002: "
     )
 
 
@@ -143,7 +143,8 @@ def test_a_broken_checkpoint_is_written_again_and_a_whole_one_is_not(tmp_path):
 def test_all_broken_is_an_error(tmp_path):
     (save(tmp_path, 1) / "state.npz").write_bytes(b"")
     with pytest.raises(
-        checkpoint.CheckpointError, match="is whole .checkpoint_.*train again in another run_dir; nothing was removed"
+        checkpoint.CheckpointError,
+        match="are broken .checkpoint_.*train again with another --run_dir; nothing was removed",
     ):
         restore(tmp_path)
 

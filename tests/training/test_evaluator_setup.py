@@ -253,7 +253,7 @@ def test_an_evaluator_needs_actors_in_processes():
     assert evaluator_episodes(config_of("impala.gymnasium", schedule=PROCESSES, evaluator_episodes=5)) == 5
     assert evaluator_episodes(config_of("refer.gymnasium")) == 0
     with pytest.raises(
-        ValueError, match=r"^runtime\.evaluator_episodes=5 needs actors in processes: .*, or --cluster\.$"
+        ValueError, match=r"^runtime\.evaluator_episodes=5 needs actors in processes: choose .*, or give --cluster\.$"
     ):
         evaluator_episodes(config_of("impala.gymnasium", evaluator_episodes=5))
     with pytest.raises(ValueError, match=r"^runtime\.evaluator_episodes=-1: choose 0 or more\.$"):

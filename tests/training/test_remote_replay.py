@@ -249,8 +249,8 @@ def test_another_process_begins_with_what_the_last_checkpoint_has(make_run):
     assert second.found == {"a": "saved", "totals.json": json.dumps({"lost": 0, "restarts": 0})}
     run.keeper.look()
     assert run.lines == [
-        "The replay was restarted (restart 1 of this process): it was killed.",
-        "The replay begins again with what the last checkpoint has; 7 sequences are lost.",
+        "The replay was restarted (restart 1 by this process): it was killed.",
+        "The replay starts again from the last checkpoint; 7 sequences are lost.",
     ]
     assert (run.replay.lost, run.replay.restarts) == (7, 1)
     saved = run.save(second, 0, "checkpoint_2")
@@ -315,7 +315,7 @@ def test_a_checkpoint_that_is_moved_away_is_no_empty_replay(make_run, tmp_path):
     with pytest.raises(LinkEndedError):
         run.next_process(0).begin()
     run.look_until(lambda: run.lines)
-    assert run.lines[0] == f"The replay's process is of no use: {tmp_path / 'gone'} is gone."
+    assert run.lines[0] == f"The replay's process cannot be used: {tmp_path / 'gone'} no longer exists."
 
 
 def test_a_checkpoint_during_a_restart_takes_over_what_the_last_one_has_and_waits_for_nothing(make_run):
@@ -332,8 +332,8 @@ def test_a_checkpoint_during_a_restart_takes_over_what_the_last_one_has_and_wait
     assert (saved / "a").samefile(before / "a")
     assert read_totals(saved) == Totals(7, 1)
     assert read_totals(before) == Totals(0, 0)
-    restarted = "The replay was restarted (restart 1 of this process): it was killed."
-    assert run.lines == [restarted, "The replay is away: this checkpoint has that of the one before."]
+    restarted = "The replay was restarted (restart 1 by this process): it was killed."
+    assert run.lines == [restarted, "The replay is not available: this checkpoint has the sequences of the last one."]
     run.replay.confirm_saved(saved)
     assert run.serve(1).found["a"] == "saved"
     assert run.replay.lost == 7
@@ -560,7 +560,7 @@ def test_how_a_process_ended_by_itself_is_waited_for(make_run, monkeypatch):
     run.serve().end_by_itself(0.3)
     run.next_process(1)
     run.keeper.look()
-    assert run.lines == ["The replay was restarted (restart 1 of this process): it had enough."]
+    assert run.lines == ["The replay was restarted (restart 1 by this process): it had enough."]
 
 
 def test_a_process_may_end_by_itself_with_the_run(make_run, monkeypatch):
@@ -607,7 +607,9 @@ def test_a_process_that_waits_for_memory_is_told_once(make_run, monkeypatch):
     time.sleep(0.2)
     for _ in range(3):
         run.keeper.look()
-    assert run.lines == ["The replay has not begun for 0.1 seconds: it waits for a machine with its memory."]
+    assert run.lines == [
+        "The replay has not started for 0.1 seconds: it waits for a machine with enough memory (runtime.replay_gb)."
+    ]
 
 
 def test_actors_and_the_learner_reach_it_by_the_same_ports_all_the_time(make_run, tmp_path):
@@ -667,7 +669,7 @@ def test_a_replay_that_this_machine_does_not_reach_ends_the_run(make_run):
     wait(lambda: run.keeper._error)
     with pytest.raises(ActorPoolError, match="failed 3 times"):
         len(run.replay)
-    assert f"The replay's process is of no use: this machine does not reach port {port} of 127.0.0.1" in run.lines[0]
+    assert f"The replay's process cannot be used: this machine cannot reach port {port} of 127.0.0.1" in run.lines[0]
 
 
 class Stored:
@@ -830,6 +832,6 @@ def test_an_actor_that_does_not_reach_the_port_says_so():
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
     publish_replay(f"localhost:{server.port}", port)
-    with pytest.raises(OSError, match=f"^this machine does not reach port {port} of localhost"):
+    with pytest.raises(OSError, match=f"^this machine cannot reach port {port} of localhost"):
         find_replay(f"localhost:{server.port}")
     server.stop()

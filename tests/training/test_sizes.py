@@ -145,7 +145,9 @@ def test_levels_are_bounded_by_the_cores(schedule, num_tasks):
 def test_batches_of_a3c_with_too_many_environments_for_all_tasks_are_refused(tmp_path):
     config = config_of("impala.atari_57", "paper", num_actors=0, envs_per_actor=0, schedule="a3c")
     config.learner.batch_size = 32
-    with pytest.raises(ValueError, match=r"with schedule=a3c .* whole batches of 32 and .* all 57 .* takes 1824 env"):
+    with pytest.raises(
+        ValueError, match=r"with runtime.schedule=a3c .* whole batches of 32 .* all 57 .* takes 1824 env"
+    ):
         fill_in(config, tmp_path, lambda: CPU)
 
 
@@ -156,7 +158,7 @@ def test_a_batch_of_a3c_that_gpus_cannot_share_is_refused(tmp_path, monkeypatch)
     config = config_of("impala.gymnasium", "smoke", schedule="a3c", num_actors=2, envs_per_actor=1)
     config.learner.batch_size = 1
     run = RunDirectory(tmp_path / "run", config.to_dict(), seed=1)
-    with pytest.raises(ValueError, match=r"learner\.batch_size=1 cannot be shared by 2 GPUs"):
+    with pytest.raises(ValueError, match=r"learner\.batch_size=1 must be a multiple of the number of GPUs, 2: "):
         find_experiment(config).build_trainer(1, run, print)
 
 
@@ -166,9 +168,9 @@ def test_a_batch_of_a3c_that_gpus_cannot_share_is_refused(tmp_path, monkeypatch)
         ("impala.atari_shallow", "2 actors of 16 games, 1 emulator thread each", (2, 16, None, 1)),
         ("acer.atari", "2 actors of 8 games, 1 emulator thread each", (2, 8, None, 1)),
         ("stac.atari", "2 actors of 16 games, 1 emulator thread each", (2, 16, None, 1)),
-        ("impala.gymnasium", "1 actor of 32 environments, 2 threads of TensorFlow", (1, 32, 2, 0)),
-        ("acer.continuous", "1 actor of 16 environments, 2 threads of TensorFlow", (1, 16, 2, None)),
-        ("stac.dm_control_features", "1 actor of 24 environments, 2 threads of TensorFlow", (1, 24, 2, None)),
+        ("impala.gymnasium", "1 actor of 32 environments, 2 TensorFlow threads", (1, 32, 2, 0)),
+        ("acer.continuous", "1 actor of 16 environments, 2 TensorFlow threads", (1, 16, 2, None)),
+        ("stac.dm_control_features", "1 actor of 24 environments, 2 TensorFlow threads", (1, 24, 2, None)),
     ],
 )
 def test_zeros_of_a_configuration_are_replaced(tmp_path, name, message, sizes):
@@ -206,9 +208,11 @@ def test_configurations_without_a_question_stay_as_they_are(tmp_path, name):
 
 @pytest.mark.parametrize("field", ["num_actors", "envs_per_actor"])
 def test_what_cannot_be_chosen_is_one_sentence(tmp_path, field):
-    with pytest.raises(ValueError, match=rf"runtime\.{field}=0: agent ctrace explores and learns by its number of env"):
+    with pytest.raises(
+        ValueError, match=rf"runtime\.{field}=0: exploration and learning of agent ctrace depend on its number of env"
+    ):
         fill_in(config_of("ctrace.r2d2", **{field: 0}), tmp_path, lambda: CPU)
-    with pytest.raises(ValueError, match=rf"runtime\.{field}=-1: give at least 1, or 0 to have it chosen"):
+    with pytest.raises(ValueError, match=rf"runtime\.{field}=-1: choose 1 or more, or 0 to have it chosen"):
         fill_in(config_of("impala.atari_shallow", **{field: -1}), tmp_path, lambda: CPU)
 
 
@@ -228,7 +232,7 @@ def test_a_resume_goes_on_with_the_sizes_of_the_run(tmp_path):
     again = config_of("impala.atari_shallow", **asked)
     assert changed_settings(tmp_path, again.to_dict(), seed=1) == []
     message = fill_in(again, tmp_path, pytest.fail)
-    assert message == f"Sizes of {tmp_path}: 2 actors of 16 games, 1 emulator thread each."
+    assert message == f"Sizes of the run in {tmp_path}: 2 actors of 16 games, 1 emulator thread each."
     assert again.to_dict() == config.to_dict() == read_settings(tmp_path)["config"]
     other = config_of("impala.atari_shallow", num_actors=3, envs_per_actor=0)
     fill_in(other, tmp_path, pytest.fail)

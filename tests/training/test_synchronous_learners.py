@@ -55,10 +55,17 @@ def test_counters_are_the_chiefs(results, agent):
         ({"num_learners": 0}, "runtime.num_learners=0: choose 1 or more."),
         ({"num_learners": 3}, "runtime.num_learners=3 must divide learner.batch_size=32."),
         ({"num_learners": 4}, "runtime.num_learners=4 must divide runtime.num_actors=2."),
-        ({"schedule": "async"}, "runtime.num_learners=2 needs runtime.schedule=processes, and not async."),
-        ({"schedule": "lockstep"}, "runtime.num_learners=2 needs runtime.schedule=processes, and not lockstep."),
-        ({"compile": "xla"}, "runtime.num_learners=2 does not go with runtime.compile=xla: use auto or graph."),
-        ({"weights_delay": 1}, "runtime.num_learners=2 goes neither with a replay nor with runtime.weights_delay."),
+        ({"schedule": "async"}, "runtime.num_learners=2 needs runtime.schedule=processes, got 'async'."),
+        ({"schedule": "lockstep"}, "runtime.num_learners=2 needs runtime.schedule=processes, got 'lockstep'."),
+        (
+            {"compile": "xla"},
+            "runtime.num_learners=2 cannot be combined with runtime.compile=xla: choose auto or graph.",
+        ),
+        (
+            {"weights_delay": 1},
+            "runtime.num_learners=2 cannot be combined with a replay or with runtime.weights_delay: choose "
+            "replay.fraction=0 and runtime.weights_delay=0.",
+        ),
     ],
 )
 def test_numbers_of_learners_that_cannot_be_are_one_sentence(settings, sentence):
@@ -72,7 +79,7 @@ def test_several_learners_have_no_replay():
     config = atari_shallow.get_config("smoke")
     config.replay.fraction = 0.5
     config.runtime.update({"schedule": "processes", "num_learners": 2})
-    with pytest.raises(ValueError, match="goes neither with a replay"):
+    with pytest.raises(ValueError, match="cannot be combined with a replay"):
         find_experiment(config).num_learners
 
 

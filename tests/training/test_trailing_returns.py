@@ -54,5 +54,5 @@ def test_state_goes_around():
 
 
 def test_without_any_episode_there_is_nothing_to_evaluate():
-    with pytest.raises(NoEpisodeError, match="^No episode of training has ended yet; train for more$"):
+    with pytest.raises(NoEpisodeError, match="^No episode of training has ended yet; train for longer$"):
         _window().evaluation(40)

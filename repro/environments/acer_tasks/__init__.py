@@ -28,27 +28,27 @@ TASKS: dict[str, type[ControlTask]] = {
     "walker": Walker,
     "humanoid": Humanoid,
 }
-"""Tasks in the paper's order and spelling."""
+"""Classes of the tasks by the paper's names, in the paper's order."""
 
 
 def task_name(task: str) -> str:
     """Returns this suite's name of a task; letter case, underscores and blanks make no difference.
 
     Raises:
-        UnknownTaskError: no task has this name; the message lists the nearest.
+        UnknownTaskError: no task has this name; the message lists the most similar names.
     """
     return match_task(task, tuple(TASKS), "control task of ACER")
 
 
 @dataclasses.dataclass(frozen=True)
 class AcerTaskConfig:
-    """The protocol, one field an item.
+    """The protocol of a task.
 
     Attributes:
-        task: one of `TASKS`, in any spelling that `task_name` knows.
-        max_steps: an episode is cut at this many steps, at least 1; the paper's are of 500.
+        task: one of `TASKS`, in any spelling that `task_name` accepts.
+        max_steps: number of steps at which an episode is cut, at least 1; 500 in the paper.
         control_cost_of: the action whose control cost is charged, `executed` or `chosen` (see `ControlTask`). Configs
-            from before this field lack it, and were trained with `chosen`.
+            older than this field lack it and were trained with `chosen`.
     """
 
     task: str
@@ -65,21 +65,21 @@ class AcerTaskConfig:
 
     @property
     def label(self) -> str:
-        """The task's name, distinct from Gym's: `acer_tasks/walker`."""
+        """Name of the task that differs from the names of Gym's tasks: `acer_tasks/walker`."""
         return f"acer_tasks/{self.task}"
 
     @property
     def observed(self) -> str:
-        """The whole observation."""
+        """Part of the observation that is shown: all of it."""
         return "all"
 
     @property
     def step_limit(self) -> int:
-        """Steps after which an episode is cut."""
+        """Number of steps after which an episode is cut."""
         return self.max_steps
 
     def make_task(self) -> ControlTask:
-        """One simulation."""
+        """Returns a new simulation of the task."""
         return TASKS[self.task](self.control_cost_of)
 
 
@@ -87,10 +87,9 @@ def make_acer_task(env_config: Mapping[str, Any], num_envs: int, seed: int) -> m
     """Returns a batch of one of ACER's control tasks.
 
     Args:
-        env_config: every field of `AcerTaskConfig`, of which `control_cost_of` may be left out; an entry `name` is
-            allowed and not read.
-        num_envs: number of simulations stepped one after the other, at least 1.
-        seed: the run's seed, at least 0. Environments of one run need seeds of their own.
+        env_config: fields of `AcerTaskConfig`; `control_cost_of` may be left out, and an entry `name` is ignored.
+        num_envs: number of simulations, stepped one after the other; at least 1.
+        seed: seed of the batch, at least 0; each batch of a run needs another one.
 
     Raises:
         ValueError: a field is missing, unknown or out of its range.

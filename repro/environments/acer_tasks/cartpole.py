@@ -10,28 +10,30 @@ import numpy as np
 from repro.environments.acer_tasks.task import ControlTask, suite_file, wrapped
 
 HALF_TRACK = 1.2
-"""The track is 2.4 m long."""
+"""Half the length of the track in metres."""
 
 POLE_LENGTH = 1.0
+"""Length of the pole in metres."""
 
 MAX_FORCE = 20.0
-"""Newtons, of an action of 1."""
+"""Force of an action of 1 in newtons."""
 
 SIMULATION_STEP = 0.025
-"""Seconds."""
+"""Length of a simulation step in seconds."""
 
 NEAR_CENTRE = 0.05
-"""Metres."""
+"""Largest distance of the cart from the middle of the track with a reward, in metres."""
 
 NEAR_UPRIGHT = math.radians(5)
+"""Largest angle of the pole from upright with a reward, in radians."""
 
 
 class Cartpole(ControlTask):
-    """The cart's force is the action; the reward is sparse (Appendix E.1).
+    """Swing-up of a pole; the action is the force on the cart, and the reward is sparse (Appendix E.1).
 
-    With x the cart's place and theta the pole's angle from upright:
+    With x the cart's position and theta the pole's angle from upright:
         r = 1 if |theta| <= 5 degrees and |x| <= 0.05, else 0
-        observation [10] = x, x', theta in [-pi, pi), theta', sin theta, cos theta, place (x, z) of the pole's tip
+        observation [10] = x, x', theta in [-pi, pi), theta', sin theta, cos theta, position (x, z) of the pole's tip
                            relative to the middle of the track, its velocity (x, z)
     """
 
@@ -40,10 +42,10 @@ class Cartpole(ControlTask):
 
     @classmethod
     def build(cls) -> mujoco.MjModel:
-        """The control suite's model with a track of 2.4 m instead of 3.6 m, twice its force and longer steps.
+        """Returns the control suite's model with a track of 2.4 m instead of 3.6 m, twice its force and longer steps.
 
-        A control step of 0.05 s and 20 N are what lets the paper's exploration find the reward: a zero-mean Gaussian
-        with a stddev of 0.3 lifts the pole from any start in most episodes, where 10 N and 0.02 s hardly ever do.
+        With control steps of 0.05 s and 20 N, the paper's exploration finds the reward: zero-mean Gaussian actions with
+        a std of 0.3 lift the pole from any start in most episodes, whereas they hardly ever do with 10 N and 0.02 s.
         """
         model = mujoco.MjModel.from_xml_path(suite_file("cartpole.xml"))
         model.opt.timestep = SIMULATION_STEP
@@ -54,7 +56,7 @@ class Cartpole(ControlTask):
         return model
 
     def begin(self, rng: np.random.Generator) -> None:
-        """The cart in the middle, the pole at any angle, both at rest."""
+        """Places the cart in the middle and the pole at a uniformly sampled angle, both at rest."""
         self.data.qpos[1] = rng.uniform(-math.pi, math.pi)
 
     def observe(self) -> np.ndarray:
@@ -66,7 +68,7 @@ class Cartpole(ControlTask):
         return np.array((x, speed, wrapped(angle), turning, sine, cosine, *tip, *tip_velocity))
 
     def reward(self, action: np.ndarray) -> float:
-        """1 near upright and near the middle, else 0."""
+        """Returns 1 if the pole is near upright and the cart near the middle, else 0."""
         del action
         x, angle = self.data.qpos.tolist()
         return float(abs(wrapped(angle)) <= NEAR_UPRIGHT and abs(x) <= NEAR_CENTRE)

@@ -11,7 +11,7 @@ CONTROL_COST = 0.1
 
 
 class Cheetah(ControlTask):
-    """Six torques are the action (Appendix E.1).
+    """Running forwards; the action is six torques (Appendix E.1).
 
         r = v_x - 0.1 |a|^2
         observation [17] = height of the torso relative to 0.7 m, angle of the torso, six joint angles,
@@ -26,11 +26,11 @@ class Cheetah(ControlTask):
 
     @classmethod
     def build(cls) -> mujoco.MjModel:
-        """The control suite's model as it is."""
+        """Returns the control suite's model, unchanged."""
         return mujoco.MjModel.from_xml_path(suite_file("cheetah.xml"))
 
     def begin(self, rng: np.random.Generator) -> None:
-        """Standing height, every angle within 0.1 rad of its default, at rest."""
+        """Samples every angle within 0.1 rad of its default, at standing height and at rest."""
         self.data.qpos[2:] = rng.uniform(-0.1, 0.1, 7)
 
     def observe(self) -> np.ndarray:
@@ -38,5 +38,5 @@ class Cheetah(ControlTask):
         return np.concatenate((self.data.qpos[1:], self.data.qvel))
 
     def reward(self, action: np.ndarray) -> float:
-        """Velocity minus the control cost."""
+        """Returns the velocity minus the control cost."""
         return float(self.data.qvel[0] - CONTROL_COST * action.dot(action))

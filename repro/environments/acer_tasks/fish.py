@@ -12,14 +12,14 @@ CONTROL_COST = 0.01
 
 
 class Fish(ControlTask):
-    """Wanted places of tail and fins are the action (Appendix E.1).
+    """Swimming to a target; the action is the target positions of tail and fins (Appendix E.1).
 
-    With d the way from the mouth to the target and u the cosine between the torso's z-axis and the world's:
+    With d the vector from the mouth to the target and u the cosine between the torso's z-axis and the world's:
         r = -|d| - 0.05 (1 - u) - 0.01 |a|^2
         observation [24] = d in the torso's frame, seven joint angles, their velocities, u, velocity and angular
                            velocity of the torso in its own frame
 
-    The target is a body that no force moves (`mocap`), so that its place is part of MuJoCo's state.
+    The target is a `mocap` body, which no force moves, so that its position is part of MuJoCo's state.
     """
 
     substeps = 10
@@ -27,7 +27,7 @@ class Fish(ControlTask):
 
     @classmethod
     def build(cls) -> mujoco.MjModel:
-        """The control suite's model; its target belongs to the world there and becomes a body of its own."""
+        """Returns the control suite's model with the target, there a part of the world, as a separate body."""
         spec = mujoco.MjSpec.from_file(suite_file("fish.xml"))
         target = spec.geom("target")
         size, material = target.size.copy(), target.material
@@ -37,7 +37,10 @@ class Fish(ControlTask):
         return spec.compile()
 
     def begin(self, rng: np.random.Generator) -> None:
-        """Any orientation, joints within 0.2 rad of straight, at rest; the target as in the control suite's `swim`."""
+        """Samples any orientation, joints within 0.2 rad of straight, and a target as in the control suite's `swim`.
+
+        The fish starts at rest.
+        """
         orientation = rng.normal(size=4)
         self.data.qpos[3:7] = orientation / np.linalg.norm(orientation)
         self.data.qpos[7:] = rng.uniform(-0.2, 0.2, 7)
@@ -59,7 +62,7 @@ class Fish(ControlTask):
         )
 
     def reward(self, action: np.ndarray) -> float:
-        """Minus the distance, the tilt and the control cost."""
+        """Returns the negative sum of the distance, the weighted tilt and the control cost."""
         distance, tilt = np.linalg.norm(self._to_target()), 1 - self._frame()[2, 2]
         return float(-distance - UPRIGHT_WEIGHT * tilt - CONTROL_COST * action.dot(action))
 
@@ -67,5 +70,5 @@ class Fish(ControlTask):
         return self.data.mocap_pos[0] - self.data.geom("mouth").xpos
 
     def _frame(self) -> np.ndarray:
-        """Columns are the torso's axes, so `vector @ frame` is a vector of the world seen from the torso."""
+        """Returns the torso's axes as columns [3, 3]; `vector @ frame` is a world vector in the torso's frame."""
         return self.data.body("torso").xmat.reshape(3, 3)

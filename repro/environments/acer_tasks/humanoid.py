@@ -10,27 +10,27 @@ import numpy as np
 from repro.environments.acer_tasks.task import ControlTask, suite_file
 
 STANDING_HEAD_HEIGHT = 1.475
-"""The head's height with straight legs and the feet on the ground, in metres."""
+"""Height of the head in metres with straight legs and the feet on the ground."""
 
 UPRIGHT_WEIGHT = 0.25
-"""Weight of the torso and of the pelvis each."""
+"""Weight of the torso's tilt and of the pelvis's tilt."""
 
 CONTROL_COST = 0.01
 
 SETTLING_STEPS = 200
-"""Simulation steps without control before an episode: one second."""
+"""Number of simulation steps without control before an episode, one second."""
 
 
 class Humanoid(ControlTask):
-    """Twenty-one torques are the action (Appendix E.1).
+    """Standing up; the action is twenty-one torques (Appendix E.1).
 
     With h the head's height and u the cosine between a body's z-axis and the world's:
         r = -(h - 1.475)^2 - 0.25 (1 - u_torso) - 0.25 (1 - u_pelvis) - 0.01 |a|^2
-        observation [94] = 21 joint angles, h, places of 14 bodies relative to the torso in its frame [14 * 3],
+        observation [94] = 21 joint angles, h, positions of 14 bodies relative to the torso in its frame [14 * 3],
                            the world's z-axis in that frame [3], velocity and angular velocity of the torso in that
                            frame [6], 21 joint velocities
 
-    The 14 bodies are all but the torso and the head, which is fixed to it.
+    The 14 bodies are all except the torso and the head, which is fixed to the torso.
     """
 
     substeps = 5
@@ -38,11 +38,11 @@ class Humanoid(ControlTask):
 
     @classmethod
     def build(cls) -> mujoco.MjModel:
-        """The control suite's model as it is."""
+        """Returns the control suite's model, unchanged."""
         return mujoco.MjModel.from_xml_path(suite_file("humanoid.xml"))
 
     def begin(self, rng: np.random.Generator) -> None:
-        """Lies down on any side, facing anywhere, joints between half their limits, and comes to rest."""
+        """Lays the body down on any side, with any heading and joints within half their limits, and lets it settle."""
         data, model = self.data, self.model
         low, high = model.jnt_range[1:].T
         data.qpos[7:] = rng.uniform(low, high) / 2
@@ -66,7 +66,7 @@ class Humanoid(ControlTask):
         )
 
     def reward(self, action: np.ndarray) -> float:
-        """Minus what the head lacks in height, torso and pelvis in uprightness, and the control cost."""
+        """Returns minus the squared error of the head's height, the weighted tilts and the control cost."""
         body = self.data.body
         low = (body("head").xpos[2] - STANDING_HEAD_HEIGHT) ** 2
         tilt = 2 - body("torso").xmat[8] - body("pelvis").xmat[8]
@@ -74,14 +74,14 @@ class Humanoid(ControlTask):
 
 
 def _lying(heading: float, side: float) -> np.ndarray:
-    """The quaternion that turns by `side` about the body's own axis, lays that axis down, and turns by `heading`."""
+    """Returns the quaternion that turns by `side` about the body's axis, lays that axis down and turns by `heading`."""
     half_sum, half_difference = (heading + side) / 2, (heading - side) / 2
     parts = (math.cos(half_sum), -math.sin(half_difference), math.cos(half_difference), math.sin(half_sum))
     return math.sqrt(0.5) * np.array(parts)
 
 
 def _lowest_point(model: mujoco.MjModel, data: mujoco.MjData) -> float:
-    """Height of the lowest point of the body, whose geoms are all spheres and capsules; the floor is geom 0."""
+    """Returns the height of the body's lowest point; its geoms are spheres and capsules, and the floor is geom 0."""
     half_length = np.where(model.geom_type == mujoco.mjtGeom.mjGEOM_CAPSULE, model.geom_size[:, 1], 0.0)
     lowest = data.geom_xpos[:, 2] - model.geom_size[:, 0] - half_length * np.abs(data.geom_xmat[:, 8])
     return float(lowest[1:].min())

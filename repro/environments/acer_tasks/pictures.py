@@ -1,4 +1,4 @@
-"""The pictures of docs/acer_tasks: `python -m repro.environments.acer_tasks.pictures docs/acer_tasks`."""
+"""Renders the pictures of docs/acer_tasks: `python -m repro.environments.acer_tasks.pictures docs/acer_tasks`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SEED = 3
 
 
 def main(folder: Path) -> None:
-    """Writes the first state of an episode of each task."""
+    """Writes a picture of the first state of an episode for each task."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, kind in TASKS.items():
         task = kind("executed")
@@ -29,5 +29,5 @@ def main(folder: Path) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m repro.environments.acer_tasks.pictures", description=main.__doc__)
-    parser.add_argument("folder", type=Path, help="where the pictures are written, such as docs/acer_tasks")
+    parser.add_argument("folder", type=Path, help="folder for the pictures, such as docs/acer_tasks")
     main(parser.parse_args().folder)

@@ -1,4 +1,4 @@
-"""A planar arm of three links that must find a target; the reward is sparse."""
+"""A planar arm of three links that has to reach a target, with a sparse reward."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import numpy as np
 from repro.environments.acer_tasks.task import ControlTask, wrapped
 
 NEAR_TARGET = 0.05
-"""Metres."""
+"""Largest distance between the arm's tip and the target with a reward, in metres."""
 
 TARGET_RADIUS = 0.25
-"""Targets lie at most this far from the shoulder; the arm reaches 0.3 m."""
+"""Largest distance of a target from the shoulder in metres; the arm reaches 0.3 m."""
 
 
 class Reacher3(ControlTask):
-    """Three torques are the action; the reward is sparse (Appendix E.1).
+    """Reaching a target; the action is three torques, and the reward is sparse (Appendix E.1).
 
         r = 1 if |target - tip| <= 0.05, else 0
         observation [8] = three joint angles (the shoulder's in [-pi, pi)), their velocities, target - tip in the plane
 
-    The target is a body that no force moves (`mocap`), so that its place is part of MuJoCo's state.
+    The target is a `mocap` body, which no force moves, so that its position is part of MuJoCo's state.
     """
 
     substeps = 2
@@ -30,12 +30,12 @@ class Reacher3(ControlTask):
 
     @classmethod
     def build(cls) -> mujoco.MjModel:
-        """Our own model, in the proportions of the control suite's arm of two links."""
+        """Returns this suite's model, which has the proportions of the control suite's arm of two links."""
         folder = importlib.resources.files("repro.environments.acer_tasks")
         return mujoco.MjModel.from_xml_string((folder / "reacher3.xml").read_text())
 
     def begin(self, rng: np.random.Generator) -> None:
-        """The arm in any position, at rest; the target uniform over the disc."""
+        """Samples the arm's joint angles, at rest, and a target that is uniform over the disc."""
         limits = self.model.jnt_range.copy()
         limits[0] = (-np.pi, np.pi)
         self.data.qpos[:] = rng.uniform(limits[:, 0], limits[:, 1])
@@ -49,7 +49,7 @@ class Reacher3(ControlTask):
         return np.concatenate((angles, self.data.qvel, self._displacement()))
 
     def reward(self, action: np.ndarray) -> float:
-        """1 near the target, else 0."""
+        """Returns 1 if the tip is near the target, else 0."""
         del action
         return float(np.linalg.norm(self._displacement()) <= NEAR_TARGET)
 

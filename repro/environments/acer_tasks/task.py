@@ -1,4 +1,4 @@
-"""What the six control tasks have in common."""
+"""The common base of the six control tasks."""
 
 from __future__ import annotations
 
@@ -14,38 +14,41 @@ CONTROL_COSTS = ("executed", "chosen")
 """Actions whose control cost a task may charge."""
 
 WIDTH, HEIGHT = 480, 360
-"""Pixels of a picture."""
+"""Size of a picture in pixels."""
 
-# These tasks read positions and velocities alone, and computing sensors and energies costs time.
+# These tasks read positions and velocities only, and computing sensors and energies takes time.
 _NO_SENSORS = int(mujoco.mjtDisableBit.mjDSBL_SENSOR)
 _NO_ENERGY = ~int(mujoco.mjtEnableBit.mjENBL_ENERGY)
 
 
 def suite_file(name: str) -> str:
-    """The path of a model of DeepMind's control suite, as installed: `cheetah.xml`."""
+    """Returns the path of a model file of DeepMind's control suite, such as `cheetah.xml`, as installed."""
     return str(importlib.resources.files("dm_control") / "suite" / name)
 
 
 class ControlTask(gymnasium.Env):
     """One simulation of one task, with actions in [-1, 1]^A and without a time limit.
 
-    Observation, reward and end are functions of the positions and velocities at the end of a step (and of its
-    action), so that MuJoCo's own state is the whole state. The model is shared by all instances of a task, which
-    never write to it.
+    Observation, reward and termination are functions of the positions and velocities at the end of a step (and of its
+    action), so that MuJoCo's state is the complete state. All instances of a task share one model and never write to
+    it.
 
-    An action beyond [-1, 1] is clipped to it, as the actuators' range demands. `control_cost_of` says which of the
-    two the control cost charges: `executed`, the action after the clip, so that a step costs what it did, or
-    `chosen`, the action before it, whose cost grows without bound though the movement stays the same.
+    Actions are clipped to [-1, 1], the actuators' range. `control_cost_of` selects the action that the control cost
+    charges: `executed`, the clipped action, or `chosen`, the action before clipping, whose cost grows without bound
+    although the movement stays the same.
 
     Args:
         control_cost_of: one of `CONTROL_COSTS`.
 
     Attributes:
-        metadata: Gymnasium's, with the control steps in a second.
-        substeps: simulation steps per action.
-        camera: the model's camera that pictures are taken with.
+        metadata: Gymnasium's metadata, with the number of control steps per second as `render_fps`.
+        substeps: number of simulation steps per action.
+        camera: the model's camera that takes pictures.
         model: MuJoCo's model.
-        data: this simulation's own state.
+        data: the state of this simulation.
+
+    Raises:
+        ValueError: `control_cost_of` has another value.
     """
 
     substeps: ClassVar[int]
@@ -89,18 +92,18 @@ class ControlTask(gymnasium.Env):
         """Returns the reward of a step that ended in the current state.
 
         Args:
-            action: float32 [A], which a control cost charges.
+            action: the action that a control cost charges, float32 [A].
         """
         raise NotImplementedError
 
     def failed(self) -> bool:
-        """Whether the current state ends the episode. Most tasks have only their time limit."""
+        """Returns whether the current state ends the episode; most tasks end by their time limit only."""
         return False
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begins an episode; a seed makes a new rng. Options are not read."""
+        """Begins an episode; a seed replaces the rng, and options are ignored."""
         super().reset(seed=seed)
         mujoco.mj_resetData(self.model, self.data)
         self.begin(self.np_random)
@@ -112,13 +115,13 @@ class ControlTask(gymnasium.Env):
         executed = np.clip(action, -1.0, 1.0)
         self.data.ctrl[:] = executed
         mujoco.mj_step(self.model, self.data, self.substeps)
-        # MuJoCo leaves the bodies' places of the last simulation step's beginning.
+        # After mj_step, the bodies' positions are those at the beginning of the last simulation step.
         mujoco.mj_kinematics(self.model, self.data)
         charged = executed if self._charges_executed else action
         return self.observe(), self.reward(charged), self.failed(), False, {}
 
     def render(self) -> np.ndarray:
-        """Returns a picture of the current state, uint8 [HEIGHT, WIDTH, 3], red first, which leaves that as it is."""
+        """Returns an RGB picture of the current state, uint8 [HEIGHT, WIDTH, 3], without changing the state."""
         if self._renderer is None:
             from gymnasium.envs.mujoco.mujoco_rendering import MujocoRenderer
 
@@ -130,12 +133,12 @@ class ControlTask(gymnasium.Env):
         return self._renderer.render("rgb_array")
 
     def close(self) -> None:
-        """Frees what pictures were rendered with."""
+        """Frees the renderer of pictures."""
         if self._renderer is not None:
             self._renderer.close()
             self._renderer = None
 
 
 def wrapped(angle: np.ndarray | float) -> Any:
-    """Angles in radians brought to [-pi, pi)."""
+    """Returns angles in radians wrapped to [-pi, pi)."""
     return (angle + np.pi) % (2 * np.pi) - np.pi

@@ -13,10 +13,10 @@ PITCH_WEIGHT = 1.0
 CONTROL_COST = 0.01
 
 HEIGHTS = (0.8, 2.0)
-"""Heights of the torso, in metres: an episode ends outside."""
+"""Smallest and largest height of the torso in metres; an episode ends outside this range."""
 
 MAX_PITCH = 1.0
-"""Radians, forwards or backwards."""
+"""Largest pitch of the torso forwards or backwards in radians; an episode ends beyond it."""
 
 FALL_REWARD = -10.0
 
@@ -24,7 +24,7 @@ _DEFAULT_HEIGHT = 1.3
 
 
 class Walker(ControlTask):
-    """Six torques are the action (Appendix E.1).
+    """Walking forwards; the action is six torques (Appendix E.1).
 
     With h the torso's height and p its pitch:
         r = v_x - 5 (h - 1.25)^2 - p^2 - 0.01 |a|^2, or -10 with the episode's end
@@ -38,11 +38,11 @@ class Walker(ControlTask):
 
     @classmethod
     def build(cls) -> mujoco.MjModel:
-        """The control suite's model as it is."""
+        """Returns the control suite's model, unchanged."""
         return mujoco.MjModel.from_xml_path(suite_file("walker.xml"))
 
     def begin(self, rng: np.random.Generator) -> None:
-        """Standing, pitch and joint angles within 0.05 rad of straight, at rest."""
+        """Samples pitch and joint angles within 0.05 rad of standing straight, at rest."""
         self.data.qpos[2:] = rng.uniform(-0.05, 0.05, 7)
 
     def observe(self) -> np.ndarray:
@@ -52,7 +52,7 @@ class Walker(ControlTask):
         return np.concatenate(((self._height(),), self.data.qvel, pitches.ravel()))
 
     def reward(self, action: np.ndarray) -> float:
-        """Velocity minus what deviates and what the controls cost; one negative number for a fall."""
+        """Returns the velocity minus the costs of height, pitch and control, or `FALL_REWARD` after a fall."""
         if self.failed():
             return FALL_REWARD
         height, pitch = self._height() - PREFERRED_HEIGHT, self.data.qpos[2]
@@ -60,7 +60,7 @@ class Walker(ControlTask):
         return float(self.data.qvel[1] - costs)
 
     def failed(self) -> bool:
-        """Whether the torso left its limits of height and pitch."""
+        """Returns whether the torso's height or pitch is outside its limits."""
         low, high = HEIGHTS
         return not (low <= self._height() <= high and abs(self.data.qpos[2]) <= MAX_PITCH)
 

@@ -20,15 +20,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="make dmlab",
         description="Builds the deepmind_lab module, headless with software rendering, for the Python that runs this. "
-        "It takes some minutes and 1 GB below --work; a second run compiles only what changed.",
+        "It takes some minutes and 1 GB in --work; a second run compiles only what has changed.",
     )
     parser.add_argument(
-        "--source", required=True, type=Path, help="DeepMind Lab: a checkout, or a git directory, bare or not"
+        "--source", required=True, type=Path, help="checkout or git directory (bare or not) of DeepMind Lab"
     )
-    parser.add_argument("--commit", default="HEAD", help="what to build of it (default: %(default)s)")
-    parser.add_argument("--out", type=Path, default=DEFAULT_FOLDER, help="holds the module (default: %(default)s)")
-    parser.add_argument("--work", type=Path, help="source tree and objects (default: <out>_work)")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="compilers at a time (default: %(default)s)")
+    parser.add_argument("--commit", default="HEAD", help="commit to build (default: %(default)s)")
+    parser.add_argument("--out", type=Path, default=DEFAULT_FOLDER, help="folder of the module (default: %(default)s)")
+    parser.add_argument("--work", type=Path, help="folder of source tree and object files (default: <out>_work)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="parallel compilers (default: %(default)s)")
     args = parser.parse_args()
     work = args.work or Path(f"{args.out}_work")
     try:
@@ -38,17 +38,17 @@ def main() -> None:
 
 
 def build(source: Path, commit: str, out: Path, work: Path, jobs: int) -> None:
-    """Builds and tries the module.
+    """Builds the module and plays a step with it.
 
     Args:
         source: a checkout or git directory of DeepMind Lab.
-        commit: of it.
+        commit: commit to build.
         out: folder that will hold the package `deepmind_lab`.
-        work: folder for the source tree and the objects.
-        jobs: compilers at a time.
+        work: folder for the source tree and the object files.
+        jobs: number of parallel compilers.
 
     Raises:
-        BuildError: something is missing or fails.
+        BuildError: a program, header or file is missing, or a step of the build fails.
     """
     start = time.monotonic()
 

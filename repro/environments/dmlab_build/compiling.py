@@ -1,4 +1,4 @@
-"""Compiles the source tree with CMake, from the lists in its own BUILD file."""
+"""Compiles the source tree with CMake, using the lists of files in its Bazel BUILD file."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from repro.environments.dmlab_build.errors import BuildError
 CMAKE = Path(__file__).parent / "cmake"
 
 TOOLS = {"git": "git", "cmake": "cmake", "ninja": "ninja-build", "gcc": "gcc", "g++": "g++", "pkg-config": "pkg-config"}
+"""Programs that the build calls, and the Debian packages that contain them."""
+
 RUN_TIME_TOOLS = {"zip": "zip", "bash": "bash"}
-"""Levels call these where they compile maps. Names of programs and of Debian's packages."""
+"""Programs that levels call to compile maps, and the Debian packages that contain them."""
 
 HEADERS = {
     "absl/container/flat_hash_map.h": "libabsl-dev",
@@ -34,7 +36,7 @@ HEADERS = {
     "SDL2/SDL.h": "libsdl2-dev",
     "GL/osmesa.h": "libosmesa6-dev",
 }
-"""Headers below /usr/include, and Debian's packages."""
+"""Headers in /usr/include, and the Debian packages that contain them."""
 
 LISTS = {
     "CGAME_UNITS": "CGAME_QVM_ASMS",
@@ -43,17 +45,17 @@ LISTS = {
     "ENGINE_SOURCES": "game_lib_headless_osmesa",
     "BSPC_SOURCES": "bspc",
 }
-"""Variables of CMake, and the list or the rule of the BUILD file that each is made of."""
+"""CMake variables, and the list or rule of the BUILD file that each is made from."""
 
 
 def check_tools(include: Path = Path("/usr/include")) -> None:
-    """Sees that compilers and headers are there.
+    """Checks that programs and headers are installed.
 
     Args:
         include: folder of the headers.
 
     Raises:
-        BuildError: names the packages of Debian to install.
+        BuildError: some are missing; the message names the Debian packages to install.
     """
     lacking = [package for tool, package in (TOOLS | RUN_TIME_TOOLS).items() if not shutil.which(tool)]
     lacking += [package for header, package in HEADERS.items() if not (include / header).exists()]
@@ -67,9 +69,9 @@ def compile_tree(tree: Path, objects: Path, jobs: int) -> None:
     """Compiles the engine, the Python module, the map compilers and the games' byte code.
 
     Args:
-        tree: of the source, with stand-ins.
-        objects: folder for what is made.
-        jobs: compilers at a time.
+        tree: source tree with stand-ins.
+        objects: folder for the output.
+        jobs: number of parallel compilers.
 
     Raises:
         BuildError: CMake or a compiler failed.
@@ -110,12 +112,12 @@ def _cmake_lists(tree: Path) -> str:
 
 
 def read_build_file(path: Path) -> dict[str, list[str]]:
-    """Returns the lists of a Bazel BUILD file: those it assigns to names, and the `srcs` of rules by their names.
+    """Returns the lists of a Bazel BUILD file by name: assigned variables, and the `srcs` of rules.
 
-    Expressions that need more than `glob` are passed over.
+    Expressions that need other functions than `glob` are skipped.
 
     Args:
-        path: of the file; patterns are resolved below its folder.
+        path: the file; patterns are resolved in its folder.
     """
     folder = path.parent
 

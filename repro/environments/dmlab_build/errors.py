@@ -1,5 +1,5 @@
-"""What stops a build."""
+"""Errors of a build."""
 
 
 class BuildError(Exception):
-    """The module cannot be built; the message says why, and what to do, in one sentence."""
+    """The module cannot be built; the message gives the reason and a remedy in one sentence."""

@@ -1,4 +1,4 @@
-"""Puts what was compiled together with the game's files as the importable package `deepmind_lab`."""
+"""Combines compiled files and the game's files into the importable package `deepmind_lab`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ARCHIVES = {
         ),
     ),
 }
-"""Archives of the engine: a folder of the source, and which of its files."""
+"""Archives of the engine: a folder of the source tree, and patterns of its files."""
 
 COPIES = (
     ("assets", ("default.cfg", "q3config.cfg"), "baselab"),
@@ -39,7 +39,7 @@ COPIES = (
     ("deepmind/level_generation", ("compile_map.sh",), "deepmind/level_generation"),
     ("", ("LICENSE",), ""),
 )
-"""Files of the source that lie open in the package: folder, which files, folder in the package."""
+"""Files of the source tree that are not archived: folder, patterns of files, folder in the package."""
 
 COMPILED = {
     "deepmind_lab.so": "",
@@ -47,7 +47,7 @@ COMPILED = {
     "bspc": "",
     "q3map2": "q3map2",
 }
-"""What is compiled, and its folder in the package."""
+"""Compiled files, and their folders in the package."""
 
 INIT = '''\
 """DeepMind Lab. The compiled module replaces this package in `sys.modules`: it looks itself up there by this name."""
@@ -72,13 +72,13 @@ assert env.observations()["RGB_INTERLEAVED"].std() > 1
 
 
 def pack(tree: Path, objects: Path, out: Path, maps: Mapping[str, str]) -> None:
-    """Makes `out/deepmind_lab`, and replaces one that is there.
+    """Creates or replaces `out/deepmind_lab`.
 
     Args:
-        tree: of the source, with stand-ins.
-        objects: what was compiled.
-        out: folder of the package.
-        maps: from the name of each missing map to that of the map that is played instead.
+        tree: source tree with stand-ins.
+        objects: folder of the compiled files.
+        out: folder that holds the package.
+        maps: name of each missing map, and of the map that replaces it.
     """
     package = out / "deepmind_lab.part"
     shutil.rmtree(package, ignore_errors=True)
@@ -99,13 +99,13 @@ def pack(tree: Path, objects: Path, out: Path, maps: Mapping[str, str]) -> None:
 
 
 def try_module(out: Path) -> None:
-    """Plays one step of a level in a process of its own.
+    """Plays one step of a level in a separate process.
 
     Args:
-        out: folder of the package.
+        out: folder that holds the package.
 
     Raises:
-        BuildError: it fails.
+        BuildError: the step fails.
     """
     environment = {**os.environ, "PYTHONPATH": str(out), FOLDER_VARIABLE: str(out)}
     trial = subprocess.run([sys.executable, "-c", TRIAL], capture_output=True, text=True, env=environment)

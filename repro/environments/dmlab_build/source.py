@@ -1,4 +1,4 @@
-"""The source tree of DeepMind Lab out of a git repository that may lack some of its files."""
+"""Writes the source tree of DeepMind Lab from a git repository that may lack some of its files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from repro.environments.dmlab_build.errors import BuildError
 
 MARKER = "python/dmlab_module.c"
-"""A file that DeepMind Lab has, and no other project."""
+"""Path of a file that only DeepMind Lab has."""
 
 
 def find_source(source: Path, commit: str) -> tuple[Path, str]:
@@ -18,10 +18,10 @@ def find_source(source: Path, commit: str) -> tuple[Path, str]:
 
     Args:
         source: a checkout, or a git directory, bare or not.
-        commit: any name of it.
+        commit: any name of the commit.
 
     Raises:
-        BuildError: no such folder, repository or commit, or a repository of something else.
+        BuildError: there is no such folder, repository or commit, or the repository is not DeepMind Lab's.
     """
     if not source.is_dir():
         raise BuildError(f"SOURCE={source} is no folder; clone https://github.com/google-deepmind/lab and name it.")
@@ -36,16 +36,16 @@ def find_source(source: Path, commit: str) -> tuple[Path, str]:
 
 
 def write_tree(repository: Path, revision: str, tree: Path, paths: Sequence[str] = ()) -> list[str]:
-    """Writes the files of a commit, and leaves those alone that are there with the same content.
+    """Writes the files of a commit; existing files with the same content are left as they are.
 
     Args:
-        repository: folder in which git finds it.
+        repository: folder in which git finds the repository.
         revision: the commit.
         tree: folder to write to.
-        paths: files and folders that are written; all if there are none.
+        paths: files and folders to write; empty for all.
 
     Returns:
-        the paths that the commit lists and the repository lacks, sorted.
+        Sorted paths that the commit lists and the repository lacks.
     """
     entries = []
     for entry in run_git(repository, "ls-tree", "-r", "-z", revision, *paths).decode().split("\0")[:-1]:
@@ -65,7 +65,7 @@ def write_tree(repository: Path, revision: str, tree: Path, paths: Sequence[str]
             header = reader.stdout.readline().split()  # name, kind, size; or name, "missing"
             if len(header) != 3:
                 missing.append(path)
-                (tree / path).unlink(missing_ok=True)  # of another commit, or an earlier stand-in
+                (tree / path).unlink(missing_ok=True)  # a file of another commit, or an earlier stand-in
                 continue
             content = reader.stdout.read(int(header[2]) + 1)[:-1]
             _write(tree / path, mode, content)
@@ -79,13 +79,13 @@ def _write(path: Path, mode: str, content: bytes) -> None:
         path.unlink(missing_ok=True)
         path.symlink_to(content.decode())
         return
-    if not path.is_file() or path.read_bytes() != content:  # an old time of change saves a compilation
+    if not path.is_file() or path.read_bytes() != content:  # an unchanged modification time avoids a compilation
         path.write_bytes(content)
     path.chmod(0o755 if mode == "100755" else 0o644)
 
 
 def run_git(repository: Path, *arguments: str) -> bytes:
-    """Returns what git prints of a repository; raises `CalledProcessError` where it fails."""
+    """Returns the output of a git command in a repository; raises `CalledProcessError` if it fails."""
     command = _command(repository, *arguments)
     return subprocess.run(command, check=True, capture_output=True, env=_environment()).stdout
 
@@ -95,5 +95,5 @@ def _command(repository: Path, *arguments: str) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """Keeps git from asking a remote for what a partial clone lacks."""
+    """Returns an environment in which git does not fetch objects that a partial clone lacks."""
     return {**os.environ, "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0"}

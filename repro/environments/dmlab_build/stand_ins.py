@@ -1,4 +1,4 @@
-"""Stand-ins for the textures and maps that a repository of DeepMind Lab lacks, and the note that says which."""
+"""Stand-ins for the textures and maps that a repository of DeepMind Lab lacks, and a record of them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from repro.environments.dmlab_build.errors import BuildError
 from repro.environments.dmlab_module import PROVENANCE
 
 SIDE = 64
-"""Pixels along a side of a made texture."""
+"""Side of a generated texture in pixels."""
 OBJECT_SIDE = 1024
-"""The same of an object: language levels lay patterns of this size over them."""
+"""Side of an object's texture in pixels: language levels lay patterns of this size over them."""
 
 COLOURS = {
     **dict.fromkeys(("red", "redskin", "r", "apple", "cherry", "toadstool", "can"), (0.68, 0.22, 0.20)),
@@ -40,16 +40,16 @@ COLOURS = {
     "mushroom": (0.85, 0.82, 0.76),
     "lg_floor": (0.92, 0.92, 0.92),  # its shaders tint it
 }
-"""Red, green and blue, of words in names of textures; a later word of a name counts more."""
+"""Red, green and blue in [0, 1] for words in the names of textures; the last known word of a name decides."""
 
 
 @dataclasses.dataclass(frozen=True)
 class StandIns:
-    """What was made in place of what is missing.
+    """Stand-ins for missing files.
 
     Attributes:
-        textures: paths in the tree.
-        maps: from the name of each missing map to the one that is played instead.
+        textures: paths of generated or copied textures in the tree.
+        maps: name of each missing map, and of the map that replaces it.
     """
 
     textures: tuple[str, ...]
@@ -57,14 +57,14 @@ class StandIns:
 
 
 def add_stand_ins(tree: Path, missing: Sequence[str]) -> StandIns:
-    """Makes the missing textures, and finds a map of the same family for each missing one, else of another.
+    """Creates missing textures, and replaces each missing map by one of its family, or else of another family.
 
     Args:
-        tree: of the source.
-        missing: paths in it.
+        tree: source tree.
+        missing: paths in the tree that are missing.
 
     Raises:
-        BuildError: something else is missing, or no map of natural labyrinths is there.
+        BuildError: another kind of file is missing, or no natlab map can replace a missing one.
     """
     textures = [path for path in missing if path.endswith(".tga")]
     maps = [path for path in missing if re.search(r"/natlab_[^/]*\.bsp$", path)]
@@ -80,13 +80,13 @@ def add_stand_ins(tree: Path, missing: Sequence[str]) -> StandIns:
 
 
 def write_provenance(out: Path, revision: str, tree: Path, stand_ins: StandIns) -> str:
-    """Writes which commit the module is of and what stands in for what; returns that in words, for records.
+    """Writes the module's commit and its stand-ins to a file; returns a summary in words, for records.
 
     Args:
         out: folder of the module.
         revision: the commit.
-        tree: its files with the stand-ins.
-        stand_ins: what is not its own.
+        tree: source tree with stand-ins.
+        stand_ins: the stand-ins in the tree.
     """
     textures = len(list(tree.glob("assets/**/*.tga")))
     natlab_maps = len(list(tree.glob("assets/maps/built/natlab_*.bsp"))) + len(stand_ins.maps)
@@ -106,7 +106,7 @@ def _other_maps(tree: Path, missing: Sequence[str]) -> dict[str, str]:
     chosen = {}
     for name in (Path(path).stem for path in missing):
         family = name.rpartition("_")[0]
-        # The large maps are missing together; a small one of the other kind stands in.
+        # The large maps are missing together; a small map of the other family replaces them.
         choices = [map_name for map_name in present if map_name.startswith(family)] or [
             map_name for map_name in present if "variable" in map_name
         ]
@@ -117,7 +117,7 @@ def _other_maps(tree: Path, missing: Sequence[str]) -> dict[str, str]:
 
 
 def _other_sky(target: Path, tree: Path) -> Path | None:
-    """The same side of another sky that is there; None for what is no side of a sky."""
+    """Returns the same side of another sky in the tree; None if there is none, or if the target is no sky's side."""
     side = re.search(r"lg_sky_\d+(_[a-z]{2}\.tga)$", target.name)
     if not side:
         return None
@@ -127,7 +127,7 @@ def _other_sky(target: Path, tree: Path) -> Path | None:
 
 
 def _texture(path: str) -> bytes:
-    """A TGA file with the colour that the name says, in the pattern of its style."""
+    """Returns a TGA file with the colour that the name suggests and the pattern of its style."""
     name = Path(path).stem
     words = name.split("_")
     y, x = np.mgrid[:SIDE, :SIDE]
@@ -135,7 +135,7 @@ def _texture(path: str) -> bytes:
     if decal:
         picture = _decal(zlib.crc32(name.encode()))
     elif words[-1] in ("m", "e") or name in ("thruster_glow", "spawn_d", "beam_d", "disc_impact_d"):
-        picture = np.where((y // 16 % 4 == 1)[..., np.newaxis], 0.4, 0.0) * np.ones(3)  # is added to what is behind it
+        picture = np.where((y // 16 % 4 == 1)[..., np.newaxis], 0.4, 0.0) * np.ones(3)  # added to the background
     elif "/model" in path and words[-1] == "d":
         picture = np.broadcast_to(_colour(words), (OBJECT_SIDE, OBJECT_SIDE, 3))
     else:
@@ -161,7 +161,7 @@ def _colour(words: Sequence[str]) -> np.ndarray:
 
 
 def _decal(number: int) -> np.ndarray:
-    """A symmetric picture of 5 x 5 squares on light ground, another for each number."""
+    """Returns a symmetric picture of 5 x 5 squares on a light background, which depends on the number."""
     rng = np.random.default_rng(number)
     half = rng.random((5, 3)) < 0.5
     squares = np.pad(np.kron(np.hstack([half, half[:, 1::-1]]), np.ones((8, 8))), 12) > 0
@@ -169,7 +169,7 @@ def _decal(number: int) -> np.ndarray:
 
 
 def _tga(picture: np.ndarray, opaque: np.ndarray | None) -> bytes:
-    """An uncompressed TGA file of [H, W, 3] in [0, 1], red first, opaque where a mask [H, W] says so."""
+    """Returns an uncompressed TGA file of an RGB picture [H, W, 3] in [0, 1], opaque where a mask [H, W] is true."""
     pixels = (np.clip(picture, 0, 1) * 255).astype(np.uint8)[..., ::-1]
     if opaque is not None:
         pixels = np.dstack([pixels, opaque.astype(np.uint8) * 255])

@@ -16,12 +16,12 @@ from repro.papers.acer.loss import AcerLoss
 
 
 class A3cAgent(AveragingAgent):
-    """Advantage actor-critic without replay; `train_on_policy` of `AveragingAgent` says what an update is.
+    """Advantage actor-critic without replay; `AveragingAgent` describes the updates of `train_on_policy`.
 
     Args:
-        time_step_spec, action_spec: of one unbatched environment.
-        network: policy logits and V.
-        optimization: see `OptimizationConfig`, whose `average_decay` is not read: there is no average policy.
+        time_step_spec, action_spec: specs of one unbatched environment.
+        network: network of policy logits and V.
+        optimization: see `OptimizationConfig`; `average_decay` is not read, as there is no average policy.
         entropy_cost: weight of the entropy bonus, at least 0.
         train_step_counter: int64 variable, incremented at each update.
     """

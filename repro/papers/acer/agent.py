@@ -15,15 +15,15 @@ from repro.papers.acer.loss import AcerLoss, AcerLossSettings, acer_loss
 
 
 class AcerAgent(AveragingAgent):
-    """Actor-critic with experience replay; what `train` takes and does, `AveragingAgent` says.
+    """Actor-critic with experience replay; `AveragingAgent` describes the updates and their inputs.
 
     Args:
-        time_step_spec, action_spec: of one unbatched environment.
-        network: policy logits and action values.
-        average_network: another network of the same layers, for the average policy; its weights are overwritten with
-            those of `network`. None for ACER without a trust region.
+        time_step_spec, action_spec: specs of one unbatched environment.
+        network: network of policy logits and action values.
+        average_network: network of the average policy, with the same layers; its weights are overwritten with those of
+            `network`. None for ACER without a trust region.
         optimization: see `OptimizationConfig`.
-        loss_settings: c, delta and the weight of the entropy.
+        loss_settings: c, delta and the entropy cost.
         train_step_counter: int64 variable, incremented at each update.
     """
 

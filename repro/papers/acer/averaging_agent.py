@@ -1,4 +1,4 @@
-"""What ACER's agents share: losses summed over time and averaged over unrolls, updates, the average policy."""
+"""Base class of ACER's agents: losses summed over time and averaged over unrolls, updates, and the average policy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from repro.training.unroll_agent import UnrollAgent
 
 
 class PerStepLoss(Protocol):
-    """Losses float32 [T, B], zero on boundary rows, and named extras of the same shape."""
+    """Per-step losses, float32 [T, B] and zero on boundary rows, and named extras of the same shape."""
 
     @property
     def total(self) -> tf.Tensor: ...
@@ -27,7 +27,7 @@ class PerStepLoss(Protocol):
 
 
 class OptimizationConfig(NamedTuple):
-    """How an agent's weights move.
+    """Settings of an agent's updates.
 
     optimizer: Keras optimiser.
     discount: gamma, in [0, 1].
@@ -46,19 +46,19 @@ class AveragingAgent(UnrollAgent):
 
     A call copies the shared weights, theta' <- theta, takes its gradient at theta' and applies it to theta. Off-policy
     nothing happens in between, and `train` takes the gradient at theta. On-policy a thread acts in between, while
-    others move theta: `train_on_policy` is given the weights that acted and takes the gradient there. theta_a is among
-    them: Algorithm 2 computes the average policy while it acts.
+    others move theta: `train_on_policy` is given the weights that acted and takes the gradient there. These include
+    theta_a, since Algorithm 2 computes the average policy while it acts.
 
-    Of the last row of unrolls, `Trajectory` [B, T+1, ...], action, reward, discount and policy_info are not read. mu is
-    what `policy_info` holds: at the weights that acted, every ratio of a fresh unroll is 1.
-    Losses are summed over time, as the algorithms accumulate them, and averaged over the unrolls;
-    under `tf.distribute` over the unrolls of all replicas, whose shares must be equal.
+    Unrolls are `Trajectory` [B, T+1, ...]; action, reward, discount and policy_info of the last row are not read.
+    `policy_info` holds mu: at the weights that acted, every ratio of a fresh unroll is 1.
+    Losses are summed over time, as the algorithms accumulate them, and averaged over the unrolls; under `tf.distribute`
+    over the unrolls of all replicas, whose shares must be equal.
 
     Args:
         optimization: see `OptimizationConfig`.
-        variables: that are learned.
+        variables: variables to learn.
         averaged: (average, variable) pairs of the average policy; none without a trust region.
-        arguments: of `TFAgent`.
+        arguments: arguments for `TFAgent`.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class AveragingAgent(UnrollAgent):
 
     @abc.abstractmethod
     def _per_step_loss(self, experience: Trajectory) -> PerStepLoss:
-        """Losses of a batch of unrolls."""
+        """Computes the losses of a batch of unrolls."""
 
     def _loss(
         self, experience: Trajectory, weights: tf.Tensor | None = None, training: bool = False

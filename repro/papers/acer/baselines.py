@@ -1,10 +1,8 @@
-"""The baselines: A3C on Atari (Section 4) and in continuous control (Section 6), and there TIS, truncated importance
-sampling.
+"""ACER's baselines: A3C on Atari (Section 4), A3C and truncated importance sampling (TIS) in control (Section 6).
 
 All have a policy and V of the same architecture as ACER, and no action values. In continuous control, with the average
-policy's mean in `Steps`, they are Trust-A3C and Trust-TIS: the gradient with respect to the mean is projected as ACER's
-is. As there, the standard deviation is fixed, and with it the entropy: A3C's entropy bonus has no gradient and is left
-out.
+policy's mean in `Steps`, they are Trust-A3C and Trust-TIS: the gradient with respect to the mean is projected as in
+ACER. The std is fixed there, and with it the entropy: A3C's entropy bonus has no gradient and is left out.
 """
 
 from __future__ import annotations
@@ -40,25 +38,25 @@ def discrete_a3c_loss(
         total_s = - (R_s - V(x_s)) log pi(a_s|x_s) + 1/2 (R_s - V(x_s))^2 - entropy_cost * H(pi(.|x_s))
         R_s = sum_{i=0}^{k-s-1} gamma^i r_{s+i} + gamma^{k-s} V(x_k)
 
-    Eq. 2 has k rewards from each step on; here, as in S3, they are those up to the end of the unroll. S3 has the
-    gradient of the square, here that of its half.
+    Eq. 2 sums k rewards from each step on; here, as in S3, the sum goes to the end of the unroll. S3 takes the gradient
+    of the square, this loss that of half the square.
 
-    Unrolls count as on-policy, as `UnrollAgent.train_on_policy` makes them. The return ends with the episode, at a time
-    limit with V.
+    Unrolls are treated as on-policy, which `UnrollAgent.train_on_policy` ensures. The return ends with the episode, at
+    a time limit with V.
 
     Args:
-        logits: pi's for x_0 to x_{T-1}, float32 [T, B, A]; receives the gradients of policy and entropy.
+        logits: logits of pi for x_0 to x_{T-1}, float32 [T, B, A]; receive the gradients of policy and entropy.
         values: V(x_s) for s = 0 to T, float32 [T + 1, B]; the first T receive the critic's gradient.
         actions: int32 [T, B].
         r_t: reward after each action, float32 [T, B].
-        discount_t: gamma, or 0 where the step ended the episode, float32 [T, B]. A time limit is no such end.
-        is_boundary: bool [T, B], rows that are no transition (the observation is the last of a game).
-        entropy_cost: weight of the entropy, at least 0.
+        discount_t: gamma, or 0 where the step ended the episode, float32 [T, B]. A time limit does not end it.
+        is_boundary: bool [T, B], true for rows that are no transition (the observation is the last of a game).
+        entropy_cost: weight of the entropy bonus, at least 0.
 
     The extras are `entropy` and `value`.
 
     Raises:
-        ValueError: types or shapes that do not fit, or a negative `entropy_cost`.
+        ValueError: types or shapes do not fit, or `entropy_cost` is negative.
     """
     ranges.assert_in("discrete_a3c_loss", "[0, inf)", entropy_cost=entropy_cost)
     logits, values = shapes.convert("discrete_a3c_loss", logits=logits, values=values).values()
@@ -87,17 +85,17 @@ def a3c_loss(steps: Steps, settings: ContinuousLossSettings) -> ContinuousLoss:
         total_s = - z*_s . phi(x_s) + 1/2 (R_s - V(x_s))^2
         R_s = sum_{i=0}^{k-s-1} gamma^i r_{s+i} + gamma^{k-s} V(x_k),    g = (R_s - V(x_s)) d log f(a_s|phi) / d phi
 
-    Unrolls count as on-policy, as `UnrollAgent.train_on_policy` makes them: mu is not read. The return ends with the
-    episode, at a time limit with V.
+    Unrolls are treated as on-policy, which `UnrollAgent.train_on_policy` ensures: mu is not read. The return ends with
+    the episode, at a time limit with V.
 
     Args:
-        steps: of the unrolls.
-        settings: of which delta is read, with a trust region.
+        steps: steps of the unrolls.
+        settings: only delta is read, and only with a trust region.
 
     The extras are `value`, and `kl` and `trust_region_active` of `policy_loss`.
 
     Raises:
-        ValueError: shapes that do not fit, or a negative delta.
+        ValueError: shapes do not fit, or delta is negative.
     """
     return _loss(steps, settings, tf.ones_like(steps.r_t))
 
@@ -112,13 +110,14 @@ def tis_loss(steps: Steps, settings: ContinuousLossSettings) -> ContinuousLoss:
     the paper's k steps from t are read as those from t to the end of the unroll, for each of its steps.
 
     Args:
-        steps: of the unrolls.
-        settings: truncation, the 5 above, and delta, with a trust region.
+        steps: steps of the unrolls.
+        settings: `truncation`, the 5 above, and with a trust region delta.
 
-    The extras are those of `a3c_loss`, `importance_weight` (w_s) and `truncated` (1 where the product exceeds 5).
+    The extras are those of `a3c_loss`, `importance_weight` (w_s) and `truncated` (1 where the product exceeds
+    `truncation`).
 
     Raises:
-        ValueError: shapes that do not fit, `truncation` not above 0, or a negative delta.
+        ValueError: shapes do not fit, `truncation` is not above 0, or delta is negative.
     """
     ranges.assert_in("tis_loss", "(0, inf]", truncation=settings.truncation)
     log_c = math.log(settings.truncation)
@@ -130,9 +129,9 @@ def tis_loss(steps: Steps, settings: ContinuousLossSettings) -> ContinuousLoss:
 
 
 def log_trajectory_ratio(steps: Steps) -> tf.Tensor:
-    """log prod_i rho_{s+i}, over the steps from s to the end of the unroll or of the episode, float32 [T, B].
+    """log prod_i rho_{s+i} over the steps from s to the end of the unroll or of the episode, float32 [T, B].
 
-    Gradients: none. 0 on boundary rows, so that the row before one may add it.
+    Gradients: none. It is 0 on boundary rows, so that the row before one can add it.
     """
     ratios = log_ratios(steps)
     goes_on = tf.not_equal(steps.discount_t, 0.0) & ~steps.is_boundary
@@ -140,7 +139,7 @@ def log_trajectory_ratio(steps: Steps) -> tf.Tensor:
 
 
 def _loss(steps: Steps, settings: ContinuousLossSettings, weight: tf.Tensor) -> ContinuousLoss:
-    """Both baselines: `a3c_loss`, with its gradients weighted by `weight` [T, B], a constant."""
+    """Computes both baselines: `a3c_loss` with its gradients weighted by `weight` [T, B], a constant."""
     returns, advantages, _ = v_targets.no_correction(
         tf.zeros_like(steps.r_t),  # of ratios, which this method does not read
         steps.discount_t,

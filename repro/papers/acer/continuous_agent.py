@@ -1,4 +1,4 @@
-"""ACER's learner and policies for continuous actions and those of its baselines, as a TF-Agents agent."""
+"""Learner and policies of ACER and its baselines for continuous actions, as a TF-Agents agent."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ from repro.papers.acer.continuous_loss import (
 
 BASELINES = {"a3c": a3c_loss, "tis": tis_loss}
 METHODS = ("acer", *BASELINES)
-"""Methods of Section 6, whose Trust-A3C and Trust-TIS are the baselines with a trust region."""
+"""Methods of Section 6; its Trust-A3C and Trust-TIS are the baselines with a trust region."""
 
 
 class ContinuousAgent(AveragingAgent):
-    """ACER (Algorithm 3), A3C, Trust-A3C, TIS or Trust-TIS with a Gaussian policy of fixed standard deviation.
+    """ACER (Algorithm 3), A3C, Trust-A3C, TIS or Trust-TIS with a Gaussian policy of fixed std.
 
-    What `train` takes and does, `AveragingAgent` says: ACER and TIS are given unrolls of a replay, A3C the fresh ones.
+    `AveragingAgent` describes the updates and their inputs; ACER and TIS take unrolls from a replay, A3C fresh ones.
 
-    ACER samples a' and u_1 to u_n for every step from a seed made of `seed`, the number of the update and that of the
-    replica: the same seed gives the same updates, also after a checkpoint. XLA samples other numbers than a graph.
+    ACER samples a' and u_1 to u_n for every step from a seed made of `seed`, the number of the update and the index of
+    the replica: the same seed gives the same updates, also after a checkpoint. XLA gives other samples than a graph.
 
     Args:
-        time_step_spec, action_spec: of one unbatched environment: observations [S], actions float32 [A].
+        time_step_spec, action_spec: specs of one unbatched environment: observations [S], actions float32 [A].
         method: one of `METHODS`.
-        trust_region: whether the gradient of the policy is projected on the trust region around the average policy.
-        network: mean, V and, for `acer` and no other method, A.
-        std: standard deviation of every component of the policy (Section 6: 0.3), above 0.
-        dueling_samples: n of Eq. 13 (Section 6: 5), at least 1; read by `acer` alone.
-        optimization: see `OptimizationConfig`; its `average_decay` is read with a trust region alone, as
-            `loss_settings.delta` is.
-        loss_settings: see there.
+        trust_region: whether the policy gradient is projected onto the trust region around the average policy.
+        network: network of the mean, V and, only for `acer`, A.
+        std: std of every component of the policy (Section 6: 0.3), above 0.
+        dueling_samples: n of Eq. 13 (Section 6: 5), at least 1; read only by `acer`.
+        optimization: see `OptimizationConfig`; `average_decay`, like `loss_settings.delta`, is read only with a trust
+            region.
+        loss_settings: see `ContinuousLossSettings`.
         train_step_counter: int64 variable, incremented at each update.
         seed: integer in [0, 2^31) for the samples of `acer`.
 
     Raises:
-        ValueError: an unknown method, weights of Q_ret or target of the policy, or a network with A that the method
-            does not use, or without one that it needs.
+        ValueError: the method, the traces or the policy target are unknown, or the network has an A that the method
+            does not use, or lacks one that it needs.
     """
 
     def __init__(
@@ -73,8 +73,8 @@ class ContinuousAgent(AveragingAgent):
             check_choice(f"loss.{name}", getattr(loss_settings, name), choices)
         if bool(network.advantage_weights) != (method == "acer"):
             raise ValueError(
-                f"loss.method={method} and a network with {len(network.advantage_weights)} arrays of A: of acer alone "
-                "network.advantage_units are read, one layer or more."
+                f"loss.method={method}, but the network has {len(network.advantage_weights)} arrays of advantage "
+                "weights: acer needs network.advantage_units of one layer or more, any other method a network without."
             )
         self._method = method
         self._network = network
@@ -108,7 +108,7 @@ class ContinuousAgent(AveragingAgent):
         return self._losses(self._steps(experience), time_major(experience.observation)[:-1])
 
     def _steps(self, experience: Trajectory) -> Steps:
-        """What the losses read of unrolls, but for Q~ and its samples."""
+        """Returns the data of unrolls that the losses read, except for Q~ and its samples."""
         data = tf.nest.map_structure(time_major, experience)
         observation = data.observation[:-1]  # [T, B, S]
         values = self._network.value(data.observation)  # [T+1, B]
@@ -129,7 +129,7 @@ class ContinuousAgent(AveragingAgent):
         )
 
     def _losses(self, steps: Steps, observation: tf.Tensor) -> ContinuousLoss:
-        """The method's losses of `steps`, whose observations are [T, B, S]."""
+        """Computes the method's losses for `steps` and their observations [T, B, S]."""
         if self._method != "acer":
             return BASELINES[self._method](steps, self._loss_settings)
         sampled = self._sample(steps.mean)  # [T, B, 1 + n, A]: a', u_1 to u_n
@@ -138,7 +138,7 @@ class ContinuousAgent(AveragingAgent):
         return continuous_acer_loss(steps, q[..., 0], sampled[:, :, 0], q[..., 1], self._loss_settings)
 
     def _sample(self, mean: tf.Tensor) -> tf.Tensor:
-        """1 + n actions of pi in every state, [T, B, 1 + n, A] of means [T, B, A], without gradient."""
+        """Samples 1 + n actions from pi in every state, [T, B, 1 + n, A] for means [T, B, A], without gradient."""
         context = tf.distribute.get_replica_context()
         seed = tf.stack([self._seed, tf.cast(self.train_step_counter, tf.int32)])
         seed = tf.random.experimental.stateless_fold_in(seed, tf.cast(context.replica_id_in_sync_group, tf.int32))

@@ -1,8 +1,8 @@
 """The ACER loss for continuous actions (Section 5 and Algorithm 3), in the order of the paper's equations.
 
-f(.|phi) is a normal with diagonal covariance and a fixed standard deviation sigma; its statistics phi are the mean.
-rho_s is f(a_s|phi(x_s)) / mu(a_s|x_s), for the stored action, with the stored mean and standard deviation of mu.
-Rows are steps (x_s, a_s) -> x_{s+1}. All weights are computed from logarithms, where none of them overflows.
+f(.|phi) is a normal with diagonal covariance and a fixed std sigma; its statistics phi are the mean.
+rho_s is f(a_s|phi(x_s)) / mu(a_s|x_s) for the stored action, with the stored mean and std of mu.
+Rows are steps (x_s, a_s) -> x_{s+1}. All weights are computed from logarithms, so none of them overflows.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from repro.papers.acer.loss import correction_weight, truncated_weight
 from repro.papers.acer.trust_region import project, surrogate
 
 TRACES = ("root", "plain")
-"""Traces of Q_ret: min(1, rho^(1/d)) of Section 5.1, and min(1, rho) of Algorithm 2, which it is compared with."""
+"""Traces of Q_ret: min(1, rho^(1/d)) of Section 5.1, and for comparison min(1, rho) of Algorithm 2."""
 POLICY_TARGETS = ("q_opc", "q_ret")
-"""Targets of the policy's gradient: Q_opc of Eq. 16, and Q_ret, which Appendix B compares it with."""
+"""Targets in the policy gradient: Q_opc of Eq. 16, and Q_ret, with which Appendix B compares it."""
 
 
 class ContinuousLossSettings(NamedTuple):
-    """What the losses need besides data, fields of a configuration's `loss` section but for a sampled delta.
+    """Settings of the losses, from a configuration's `loss` section except where the seed samples delta.
 
     truncation: c of ACER (Eq. 16) and the bound on TIS's product (Appendix E.2), above 0; infinity for none.
-    delta: of the trust region, at least 0, in nats; not read without one.
-    traces: weights of Q_ret, one of `TRACES`; read by ACER alone.
-    policy_target: Q^pi of the first term of the policy's gradient, one of `POLICY_TARGETS`; read by ACER alone.
+    delta: size of the trust region, at least 0, in nats; not read without one.
+    traces: traces of Q_ret, one of `TRACES`; read only by ACER.
+    policy_target: estimate of Q^pi in the policy gradient's first term, one of `POLICY_TARGETS`; read only by ACER.
     """
 
     truncation: float
@@ -40,18 +40,18 @@ class ContinuousLossSettings(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """What the losses of ACER and of its baselines read of unrolls.
+    """Data of unrolls that the losses of ACER and its baselines read.
 
     action: a_s as it was sampled, float32 [T, B, A].
     mean: phi(x_s), float32 [T, B, A]; receives the policy's gradient.
     std: sigma, float32 [T, B, A], above 0; no gradient.
-    behaviour_mean, behaviour_std: mu's when a_s was sampled, float32 [T, B, A].
-    average_mean: of the average policy, float32 [T, B, A]; None without a trust region.
+    behaviour_mean, behaviour_std: mean and std of mu when a_s was sampled, float32 [T, B, A].
+    average_mean: mean of the average policy, float32 [T, B, A]; None without a trust region.
     r_t: reward after a_s, float32 [T, B].
-    discount_t: gamma, or 0 where step s ended the episode, float32 [T, B]. A time limit is no such end.
+    discount_t: gamma, or 0 where step s ended the episode, float32 [T, B]. A time limit does not end it.
     v_tm1: V(x_s), float32 [T, B]; receives the critic's gradient.
     v_t: V(x_{s+1}), float32 [T, B]; no gradient.
-    is_boundary: bool [T, B], rows that are no transition (the observation is the last of an episode).
+    is_boundary: bool [T, B], true for rows that are no transition (the observation is the last of an episode).
     """
 
     action: tf.Tensor
@@ -70,7 +70,7 @@ class Steps(NamedTuple):
 class ContinuousLoss(NamedTuple):
     """Per-step losses, each float32 [T, B] and zero on boundary rows, and named extras of the same shape.
 
-    `policy`, and so `total`, are surrogates: their gradient has a meaning, their value has none.
+    `policy`, and so `total`, are surrogates: only their gradients are meaningful, not their values.
     """
 
     total: tf.Tensor
@@ -80,13 +80,13 @@ class ContinuousLoss(NamedTuple):
 
 
 def log_ratios(steps: Steps) -> tf.Tensor:
-    """log rho_s, float32 [T, B], without gradient; 0 on boundary rows, where nothing is read."""
+    """Returns log rho_s, float32 [T, B], without gradient; 0 on boundary rows, where nothing is read."""
     ratio = gaussian.log_ratio(steps.mean, steps.std, steps.behaviour_mean, steps.behaviour_std, steps.action)
     return tf.where(steps.is_boundary, 0.0, tf.stop_gradient(ratio))
 
 
 def q_ret_and_q_opc(steps: Steps, q: tf.Tensor, which: str = "root") -> tuple[tf.Tensor, tf.Tensor]:
-    """Q_ret (Eq. 5, with the weights of Section 5.1) and Q_opc (Eq. 21).
+    """Computes Q_ret (Eq. 5, with the weights of Section 5.1) and Q_opc (Eq. 21).
 
         Q_ret(x_s, a_s) = r_s + gamma (V(x_{s+1}) + c_{s+1} (Q_ret(x_{s+1}, a_{s+1}) - Q~(x_{s+1}, a_{s+1})))
         c_s = min(1, rho_s^(1/d)),    d = A, the dimension of the actions;    min(1, rho_s) for `plain`
@@ -94,14 +94,14 @@ def q_ret_and_q_opc(steps: Steps, q: tf.Tensor, which: str = "root") -> tuple[tf
     Q_opc is the same with c_s = 1. Both begin with V(x_k) at the end of the unroll, or 0 at a terminal state.
 
     Args:
-        steps: of which mean and value give no gradient here.
+        steps: steps of the unrolls; mean and value receive no gradient here.
         q: Q~(x_s, a_s), float32 [T, B]; no gradient.
-        which: weights of Q_ret, one of `TRACES`.
+        which: traces of Q_ret, one of `TRACES`.
 
     Returns:
         Q_ret and Q_opc, float32 [T, B].
 
-    Gradients: none. Boundary and errors are those of `q_targets.multistep_q`, and unknown weights a ValueError.
+    Gradients: none. Boundary and errors are those of `q_targets.multistep_q`; ValueError also for unknown traces.
     """
     ranges.assert_one_of("q_ret_and_q_opc", TRACES, which=which)
     log_rho = log_ratios(steps)
@@ -121,7 +121,7 @@ def q_ret_and_q_opc(steps: Steps, q: tf.Tensor, which: str = "root") -> tuple[tf
 
 
 def value_target(log_rho: tf.Tensor, q_ret: tf.Tensor, q: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
-    """The target of V (Eq. 14).
+    """Computes the target of V (Eq. 14).
 
         V_target(x_s) = min(1, rho_s) (Q_ret(x_s, a_s) - Q~(x_s, a_s)) + V(x_s)
 
@@ -132,7 +132,7 @@ def value_target(log_rho: tf.Tensor, q_ret: tf.Tensor, q: tf.Tensor, v: tf.Tenso
         float32 [T, B]. Gradients: none.
 
     Raises:
-        ValueError: different shapes.
+        ValueError: the shapes differ.
     """
     log_rho, q_ret, q, v = (constant(x) for x in (log_rho, q_ret, q, v))
     shapes.assert_same_shape("value_target", log_rho=log_rho, q_ret=q_ret, q=q, v=v)
@@ -140,14 +140,22 @@ def value_target(log_rho: tf.Tensor, q_ret: tf.Tensor, q: tf.Tensor, v: tf.Tenso
 
 
 def mean_gradient(action: tf.Tensor, mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
-    """d log f(a|phi) / d phi = (a - phi) / sigma^2, of action and mean float32 [..., A]; no gradient."""
+    """d log f(a|phi) / d phi = (a - phi) / sigma^2, for action and mean float32 [..., A]; no gradient.
+
+    Raises:
+        ValueError: action and mean have different shapes.
+    """
     action, mean, std = (constant(x) for x in (action, mean, std))
     shapes.assert_same_shape("mean_gradient", action=action, mean=mean)
     return (action - mean) / tf.square(std)
 
 
 def divergence_gradient(average_mean: tf.Tensor, mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
-    """k = d KL(f(.|phi_avg) || f(.|phi)) / d phi = (phi - phi_avg) / sigma^2 (Eq. 11), [..., A]; no gradient."""
+    """k = d KL(f(.|phi_avg) || f(.|phi)) / d phi = (phi - phi_avg) / sigma^2 (Eq. 11), [..., A]; no gradient.
+
+    Raises:
+        ValueError: the means have different shapes.
+    """
     return -mean_gradient(average_mean, mean, std)
 
 
@@ -168,8 +176,8 @@ def policy_gradient(
     1/d, which Section 5.1 puts into rho_bar for Q_ret, the two terms would not add up to the gradient (Eq. 7).
 
     Args:
-        steps: action, mean, std, mu and V.
-        target: Q_opc(x_s, a_s), or Q_ret(x_s, a_s), float32 [T, B].
+        steps: steps of the unrolls; action, mean, std, mu and V are read.
+        target: Q_opc(x_s, a_s) or Q_ret(x_s, a_s), float32 [T, B].
         sampled_action: a', float32 [T, B, A].
         sampled_q: Q~(x_s, a'), float32 [T, B].
         truncation: c, above 0; infinity for no truncation.
@@ -180,7 +188,7 @@ def policy_gradient(
     Gradients: none.
 
     Raises:
-        ValueError: `truncation` not above 0, or shapes that do not fit.
+        ValueError: `truncation` is not above 0, or shapes do not fit.
     """
     ranges.assert_in("policy_gradient", "(0, inf]", truncation=truncation)
     v, target, sampled_q = constant(steps.v_tm1), constant(target), constant(sampled_q)
@@ -198,15 +206,16 @@ def policy_loss(g: tf.Tensor, steps: Steps, delta: float) -> tuple[tf.Tensor, di
 
     Args:
         g: gradient of the objective with respect to phi, to be ascended, float32 [T, B, A].
-        steps: mean, which receives -z*, std, and the average policy's mean; without that z* = g.
+        steps: steps of the unrolls; the mean, which receives -z*, the std and the average policy's mean are read.
+            Without the latter z* = g.
         delta: bound on k.z*, at least 0, in nats.
 
     Returns:
-        - z*_s . phi(x_s), float32 [T, B], 0 on boundary rows, and with a trust region the extras `kl` to pi from the
-        average policy and `trust_region_active` (1 where z* is not g).
+        - z*_s . phi(x_s), float32 [T, B], 0 on boundary rows; and with a trust region the extras `kl`, the divergence
+        from the average policy to pi, and `trust_region_active` (1 where z* is not g).
 
     Raises:
-        ValueError: shapes that do not fit, or a negative delta.
+        ValueError: shapes do not fit, or delta is negative.
     """
     z, extras = g, {}
     if steps.average_mean is not None:
@@ -220,28 +229,28 @@ def policy_loss(g: tf.Tensor, steps: Steps, delta: float) -> tuple[tf.Tensor, di
 def continuous_acer_loss(
     steps: Steps, q: tf.Tensor, sampled_action: tf.Tensor, sampled_q: tf.Tensor, settings: ContinuousLossSettings
 ) -> ContinuousLoss:
-    """What one call of Algorithm 3 descends, step by step.
+    """Computes the per-step losses that one call of Algorithm 3 minimizes.
 
         total_s = - z*_s . phi(x_s)                           policy: g of Eq. 16, projected by Eq. 12
                   + 1/2 (Q_ret(x_s, a_s) - Q~(x_s, a_s))^2    critic: Q~, and through it V and A
                   + 1/2 (V_target(x_s) - V(x_s))^2            critic: V (Eq. 14)
 
-    whose negative gradients are those that Algorithm 3 accumulates: (Q_ret - Q~) grad Q~ and
-    min(1, rho) (Q_ret - Q~) grad V. There is no entropy bonus: the standard deviation is fixed, and so is the entropy.
-    With `settings.policy_target` of q_ret g has Q_ret in place of Q_opc.
+    The negative gradients are those that Algorithm 3 accumulates: (Q_ret - Q~) grad Q~ and
+    min(1, rho) (Q_ret - Q~) grad V. There is no entropy bonus, since the std is fixed, and so is the entropy. With a
+    `settings.policy_target` of q_ret, g has Q_ret in place of Q_opc.
 
     Args:
-        steps: of the unrolls.
+        steps: steps of the unrolls.
         q: Q~(x_s, a_s), float32 [T, B]; receives the critic's gradient.
         sampled_action: a'_s ~ f(.|phi(x_s)), float32 [T, B, A]; no gradient.
         sampled_q: Q~(x_s, a'_s), float32 [T, B]; no gradient.
-        settings: all of them.
+        settings: settings of the loss, all of which are read.
 
     The extras are `q` (of the action taken), `value`, `importance_weight` (min(c, rho)), `truncated` (1 where rho
     exceeds c), and `kl` and `trust_region_active` of `policy_loss`.
 
     Raises:
-        ValueError: shapes that do not fit, a truncation not above 0, a negative delta, or unknown names.
+        ValueError: shapes do not fit, the truncation is not above 0, delta is negative, or a name is unknown.
     """
     ranges.assert_one_of("continuous_acer_loss", TRACES, traces=settings.traces)
     ranges.assert_one_of("continuous_acer_loss", POLICY_TARGETS, policy_target=settings.policy_target)

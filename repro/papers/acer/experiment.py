@@ -1,4 +1,4 @@
-"""What ACER's experiments share: unrolls of actors, learned from when they come and again from a replay."""
+"""Base class of ACER's experiments: actors' unrolls are learned from when they arrive and again from a replay."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ from repro.training.trailing_returns import TrailingReturns
 from repro.training.trainer import EpisodeLog, run_settings, supervision
 
 EPISODES, NUM_ENVS = 50, 25
-"""Episodes and environments of an evaluation after training; the paper's is made of training's last games."""
+"""Episodes and environments of an evaluation after training; the paper evaluates on the last games of training."""
 
 
 class AcerExperiment(ActorExperiment):
-    """Builds a run of ACER or one of its baselines; subclasses say which network and agent.
+    """Builds a run of ACER or one of its baselines; subclasses define network and agent.
 
     Args:
-        config: of `paper_configs/acer`, or another paper's that has ACER as a baseline, resolved.
+        config: resolved configuration of `paper_configs/acer`, or of another paper that has ACER as a baseline.
     """
 
-    SCHEDULES = ("async", "lockstep", PROCESSES)  # a worker of `a3c` would go on from weights without its own updates
+    SCHEDULES = ("async", "lockstep", PROCESSES)  # with `a3c` a worker would act with weights without its own updates
 
     @abc.abstractmethod
     def make_agent(self, environment: BatchedEnvironment, seed: int) -> AveragingAgent: ...
 
     @abc.abstractmethod
     def make_local_policy(self, environment: BatchedEnvironment) -> tf_policy.TFPolicy:
-        """Returns a collect policy with variables of its own, which the actor overwrites with the published ones."""
+        """Returns a collect policy with its own variables, which an actor overwrites with the published weights."""
 
     @property
     def evaluation(self) -> Evaluation:
@@ -72,15 +72,15 @@ class AcerExperiment(ActorExperiment):
 
     @property
     def replay_settings(self) -> ReplaySettings:
-        """When a batch is learned from (Algorithm 1)."""
+        """Settings that say when batches are learned from and how often (Algorithm 1)."""
         steps_per_call = self.config.runtime.get("steps_per_call", 1)
         return ReplaySettings(self.config.learner.on_policy, self.config.replay.ratio, steps_per_call=steps_per_call)
 
     def make_replay(self, agent: tf_agent.TFAgent) -> UnrollReplay | None:
-        """Returns the replay, whose size is in frames or steps of the environment; None for a ratio of 0.
+        """Returns the replay, whose size is set in frames or steps of the environment; None for a replay ratio of 0.
 
         Raises:
-            ValueError: it could not hold a batch; or when full it would be larger than the memory that is available.
+            ValueError: it cannot hold a batch, is smaller than `min_capacity`, or does not fit into memory when full.
         """
         config, unroll_length = self.config, self.config.learner.unroll_length
         if not self.replay_settings.ratio:
@@ -90,13 +90,13 @@ class AcerExperiment(ActorExperiment):
         if capacity < config.learner.batch_size:
             raise ValueError(
                 f"replay.frames={config.replay.frames} holds {capacity} unrolls, less than one batch "
-                f"(learner.batch_size={config.learner.batch_size})."
+                f"(learner.batch_size={config.learner.batch_size}): choose more."
             )
         spec = agent.collect_data_spec
         if capacity < (min_unrolls := min_capacity(spec)):
             raise ValueError(
-                f"replay.frames={config.replay.frames} holds {capacity} unrolls, and a replay of frames must hold "
-                f"{min_unrolls}, since a game that starts in one takes more room: choose "
+                f"replay.frames={config.replay.frames} holds {capacity} unrolls, and a replay of stacked frames must "
+                f"hold {min_unrolls}, since an unroll in which a game starts takes more room: choose "
                 f"{min_unrolls * frames_per_unroll} or more."
             )
         needed = capacity * UnrollReplay(spec, unroll_length, 1).nbytes
@@ -110,7 +110,11 @@ class AcerExperiment(ActorExperiment):
         return UnrollReplay(spec, unroll_length, capacity)
 
     def build_trainer(self, seed: int, run: RunDirectory, warn: Warn, launch: Launcher | None = None) -> ReplayTrainer:
-        """See `RemoteActing.build_trainer`."""
+        """See `RemoteActing.build_trainer`.
+
+        Raises:
+            ValueError: the schedule, batches, replay, devices or hyper-parameters of the configuration do not fit.
+        """
         config, runtime, settings = self.config, self.config.runtime, self.replay_settings
         check_schedule(config, self.SCHEDULES)
         self._check_batches()
@@ -152,7 +156,11 @@ class AcerExperiment(ActorExperiment):
         )
 
     def _check_batches(self) -> None:
-        """Raises ValueError where a batch that is learned from on policy is played with more weights than one."""
+        """Checks that on-policy batches consist of unrolls played with the same weights.
+
+        Raises:
+            ValueError: they would not.
+        """
         if not self.replay_settings.on_policy:
             return
         runtime, batch_size = self.config.runtime, self.config.learner.batch_size
@@ -165,8 +173,8 @@ class AcerExperiment(ActorExperiment):
             fits = unrolls % batch_size == 0
         if not fits:
             raise ValueError(
-                f"learner.batch_size={batch_size}: on-policy updates learn from unrolls of the same weights, of which "
-                f"{unrolls} are played at a time; choose a divisor of {unrolls}{several}."
+                f"learner.batch_size={batch_size}: on-policy updates learn from unrolls played with the same weights, "
+                f"and {unrolls} of them are played at a time; choose a divisor of {unrolls}{several}."
             )
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
@@ -183,7 +191,7 @@ class AcerExperiment(ActorExperiment):
         episodes: EpisodeLog,
         to_device: Callable[[Any], Any] | None,
     ) -> tuple[WeightsPublisher, BatchSource]:
-        """Actors in threads of this process, and what gives them weights."""
+        """Returns the publisher of weights and the source of batches, with actors in threads of this process."""
         acting = agent.acting_variables if self.replay_settings.on_policy else ()
         weights = WeightsPublisher(agent.collect_policy.variables(), acting=acting)
         actors = make_actors(
@@ -207,7 +215,7 @@ class AcerExperiment(ActorExperiment):
         to_device: Callable[[Any], Any] | None,
         evaluator: Evaluator | None,
     ) -> tuple[WeightsPublisher, BatchSource]:
-        """Actors in processes of their own, and what gives them weights.
+        """Returns the publisher of weights and the source of batches, with actors in processes of their own.
 
         Raises:
             ValueError: the weights of all unrolls that may be under way do not fit into memory.
@@ -220,18 +228,23 @@ class AcerExperiment(ActorExperiment):
         return weights, make_remote_source(self.config, *parts, evaluator=evaluator)
 
     def _max_versions(self, acting: Sequence[tf.Variable]) -> int:
-        """Versions of the weights that half of the free memory holds, of those that `RemoteWeights` keeps."""
+        """Returns how many versions of the weights `RemoteWeights` may keep: as many as fit into half the free memory.
+
+        Raises:
+            ValueError: that is fewer than all unrolls that may be under way need.
+        """
         runtime, batch_size = self.config.runtime, self.config.learner.batch_size
         if not acting:
             return 1
-        # While an actor plays, all others bring unrolls of each environment; the queue and prefetched batches wait.
+        # While one actor plays, the others add unrolls of all their environments; batches wait in queue and prefetch.
         under_way = 2 * runtime.num_actors * runtime.envs_per_actor // batch_size + runtime.queue_capacity + 3
         size = sum(variable.shape.num_elements() * variable.dtype.size for variable in acting)
         held = available_bytes() // 2 // size
         if held < under_way:
             raise ValueError(
-                f"runtime.num_actors={runtime.num_actors} with runtime.envs_per_actor={runtime.envs_per_actor}: the "
-                f"weights of {under_way:,} updates are kept for on-policy gradients, {under_way * size / 1e9:.1f} GB, "
-                f"and {held * size / 1e9:.1f} GB may be used; take fewer, or larger batches."
+                f"runtime.num_actors={runtime.num_actors} with runtime.envs_per_actor={runtime.envs_per_actor}: "
+                f"on-policy gradients need the weights of {under_way:,} updates, {under_way * size / 1e9:.1f} GB, and "
+                f"{held * size / 1e9:.1f} GB may be used; choose fewer actors or environments, or a larger "
+                "learner.batch_size."
             )
         return held

@@ -19,12 +19,17 @@ from repro.ops.constants import constant
 from repro.papers.acer.trust_region import project, surrogate
 
 MAX_LOG_QUOTIENT = 25.0
-"""No quotient with a probability below the line exceeds exp(25) = 7e10, so that squares of gradients are float32, too.
-1 / mu(a_t|x_t) is never cut off: the noise behind a sample in float32 spans 22 nats, and so do the samples."""
+"""Bound on the logarithm of quotients by a probability: exp(25) = 7e10, so that squared gradients fit into float32.
+It never cuts off 1 / mu(a_t|x_t): the float32 noise behind a sample spans 22 nats, and so do the samples."""
 
 
 class AcerLossSettings(NamedTuple):
-    """What the loss needs besides data; every field of a configuration's `loss` section but the discount."""
+    """Settings of the loss, from a configuration's `loss` section.
+
+    truncation: c, above 0; infinity for no truncation.
+    delta: size of the trust region, at least 0, in nats; not read without one.
+    entropy_cost: weight of the entropy bonus.
+    """
 
     truncation: float
     delta: float
@@ -34,7 +39,7 @@ class AcerLossSettings(NamedTuple):
 class AcerLoss(NamedTuple):
     """Per-step losses, each float32 [T, B] and zero on boundary rows, and named extras of the same shape.
 
-    `policy_gradient`, and so `total`, are surrogates: their gradient has a meaning, their value has none.
+    `policy_gradient`, and so `total`, are surrogates: only their gradients are meaningful, not their values.
     """
 
     total: tf.Tensor
@@ -53,7 +58,7 @@ def retrace_target(
     discount_t: tf.Tensor,
     is_boundary: tf.Tensor,
 ) -> tf.Tensor:
-    """Q_ret of Eq. 5.
+    """Computes Q_ret of Eq. 5.
 
         Q_ret(x_s, a_s) = r_s + gamma (V(x_{s+1}) + min(1, rho_{s+1}) (Q_ret(x_{s+1}, a_{s+1}) - Q(x_{s+1}, a_{s+1})))
         V(x) = sum_a pi(a|x) Q(x, a),    rho_s = pi(a_s|x_s) / mu(a_s|x_s)
@@ -90,10 +95,10 @@ def truncated_weight(log_rho: tf.Tensor, truncation: float) -> tf.Tensor:
         truncation: c, at least 0; infinity for no truncation.
 
     Returns:
-        float32 in [0, c], of that shape.
+        float32 in [0, c], in the shape of `log_rho`.
 
     Raises:
-        ValueError: a negative `truncation`.
+        ValueError: `truncation` is negative.
     """
     ranges.assert_in("truncated_weight", "[0, inf]", truncation=truncation)
     return tf.exp(tf.minimum(_log(truncation), log_rho))
@@ -126,7 +131,7 @@ def policy_gradient(
             + sum_a [1 - c / rho(a)]_+ f(a|phi) d log f(a|phi) / d phi (Q(x_s, a) - V)
         rho(a) = pi(a|x_s) / mu(a|x_s),    [x]_+ = max(0, x)
 
-    As f(a|phi) is phi_a, the second line's entry a is [1 - c / rho(a)]_+ (Q(x_s, a) - V): no division is left in it.
+    As f(a|phi) is phi_a, entry a of the second line is [1 - c / rho(a)]_+ (Q(x_s, a) - V), without a division.
 
     Args:
         logits, q: pi's logits and Q(x_s, .), float32 [T, B, A].
@@ -140,7 +145,7 @@ def policy_gradient(
     Gradients: none. Boundary: min(c, rho) / phi_a is at most exp(`MAX_LOG_QUOTIENT`).
 
     Raises:
-        ValueError: `truncation` not above 0, or shapes that do not fit.
+        ValueError: `truncation` is not above 0, or shapes do not fit.
     """
     ranges.assert_in("policy_gradient", "(0, inf]", truncation=truncation)
     logits, q, behaviour_logits = (constant(x) for x in (logits, q, behaviour_logits))
@@ -162,14 +167,14 @@ def divergence_gradient(average_logits: tf.Tensor, logits: tf.Tensor) -> tf.Tens
     """k = d KL(f(.|phi_avg) || f(.|phi)) / d phi (Eq. 11), that is k_a = -phi_avg_a / phi_a.
 
     Args:
-        average_logits: of the average policy, float32 [T, B, A].
-        logits: of pi, float32 [T, B, A].
+        average_logits: logits of the average policy, float32 [T, B, A].
+        logits: logits of pi, float32 [T, B, A].
 
     Returns:
         float32 [T, B, A], at least -exp(`MAX_LOG_QUOTIENT`). Gradients: none.
 
     Raises:
-        ValueError: different shapes.
+        ValueError: the shapes differ.
     """
     average_logits, logits = constant(average_logits), constant(logits)
     shapes.assert_same_shape("divergence_gradient", average_logits=average_logits, logits=logits)
@@ -188,31 +193,32 @@ def acer_loss(
     is_boundary: tf.Tensor,
     settings: AcerLossSettings,
 ) -> AcerLoss:
-    """What one call of Algorithm 2 descends, step by step.
+    """Computes the per-step losses that one call of Algorithm 2 minimizes.
 
         total_s = - z*_s . phi(x_s)                          policy: g of Eq. 9, projected by Eq. 12
                   + 1/2 (Q_ret(x_s, a_s) - Q(x_s, a_s))^2    critic (Eq. 6)
                   - entropy_cost * H(pi(.|x_s))              entropy bonus (Section 4), outside of the trust region
 
     Args:
-        logits: pi's for the observations x_0 to x_T, float32 [T + 1, B, A]; the first T receive the gradients of
-            policy and entropy.
-        q: Q(x_s, .) for s = 0 to T, float32 [T + 1, B, A]; of the first T, the action taken receives the critic's
+        logits: logits of pi for the observations x_0 to x_T, float32 [T + 1, B, A]; the first T receive the gradients
+            of policy and entropy.
+        q: Q(x_s, .) for s = 0 to T, float32 [T + 1, B, A]; in the first T, the action taken receives the critic's
             gradient.
-        average_logits: the average policy's for x_0 to x_{T-1}, float32 [T, B, A], no gradient; None for ACER
+        average_logits: logits of the average policy for x_0 to x_{T-1}, float32 [T, B, A], no gradient; None for ACER
             without a trust region, where z* = g.
-        behaviour_logits: mu's for x_0 to x_{T-1} when the actions were chosen, float32 [T, B, A]; no gradient.
+        behaviour_logits: logits of mu for x_0 to x_{T-1} when the actions were chosen, float32 [T, B, A]; no gradient.
         actions: int32 [T, B].
         r_t: reward after each action, float32 [T, B].
-        discount_t: gamma, or 0 where the step ended the episode, float32 [T, B]. A time limit is no such end.
-        is_boundary: bool [T, B], rows that are no transition (the observation is the last of a game).
-        settings: c, delta and the weight of the entropy.
+        discount_t: gamma, or 0 where the step ended the episode, float32 [T, B]. A time limit does not end it.
+        is_boundary: bool [T, B], true for rows that are no transition (the observation is the last of a game).
+        settings: c, delta and the entropy cost.
 
     The extras are `entropy`, `q` (of the action taken), `rho_clipped` (min(c, rho)), `truncated` (1 where rho exceeds
-    c) and, with a trust region, `kl` to pi from the average policy and `trust_region_active` (1 where z* is not g).
+    c) and, with a trust region, `kl`, the divergence from the average policy to pi, and `trust_region_active` (1 where
+    z* is not g).
 
     Raises:
-        ValueError: types or shapes that do not fit, a truncation not above 0, or a negative delta.
+        ValueError: types or shapes do not fit, the truncation is not above 0, or delta is negative.
     """
     logits, q, behaviour_logits = shapes.convert(
         "acer_loss", logits=logits, q=q, behaviour_logits=behaviour_logits

@@ -30,14 +30,14 @@ UNITS = {
     "opc_close": "contraction rate",
     "opc_far": "contraction rate",
 }
-"""Unit of each answer."""
+"""Unit of each answer, by name."""
 EXTREMES: dict[str, Extreme] = {"contraction": "largest", "opc_close": "largest", "opc_far": "largest"}
 HIDDEN = 8
-"""Units of the random network of advantages."""
+"""Number of hidden units of the random advantage network."""
 
 
 def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
-    """The answers on one problem; contraction, fixed point, Retrace and bias are the largest over the truncations c."""
+    """Computes the answers on one problem; `contraction` to `retrace` and `unbiased` are the largest over the c."""
     mdp, pi, mu = problem
     batch, size = Batch(problem, config.num_steps), pi.size
     rates, distances, differences = [], [], []
@@ -65,13 +65,13 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
 
 
 run = OnProblems(find_on_problem, UNITS, EXTREMES)
-"""Answers the statements; nothing is simulated."""
+"""Checks the statements on random problems; no trajectories are sampled."""
 
 
 def gradient_bias(problem: Problem, c: float) -> float:
-    """Largest distance of the gradient of Eq. (9) in phi, in expectation over mu, from that of pi, given Q^pi.
+    """Largest bias of the gradient of Eq. (9) in phi, given Q^pi: its expectation over mu minus pi's gradient.
 
-    The latter is E_pi[d log f(a|phi) / d phi (Q^pi(x, a) - V^pi(x))], whose entry a is Q^pi(x, a) - V^pi(x).
+    Pi's gradient is E_pi[d log f(a|phi) / d phi (Q^pi(x, a) - V^pi(x))], whose entry a is Q^pi(x, a) - V^pi(x).
     """
     mdp, pi, mu = problem
     q = mdps.action_values(mdp, pi).reshape(pi.shape)
@@ -84,14 +84,14 @@ def gradient_bias(problem: Problem, c: float) -> float:
 
 
 def opc_rate(problem: Problem) -> float:
-    """Contraction rate of Q(lambda) with off-policy corrections, Eq. (21), whose traces are 1; 1 or more is none."""
+    """Contraction rate of Q(lambda) with off-policy corrections, Eq. (21), whose traces are 1; 1 or more: none."""
     return operators.contraction_rate(operators.operator(*problem, Method("q_lambda")))
 
 
 def close_behaviour(problem: Problem, closeness: float) -> np.ndarray:
-    """The mixture of pi and mu, [S, A], in no state farther from pi than `closeness` times (1 - gamma) / gamma.
+    """Returns the mixture of pi and mu, [S, A], at most `closeness` (1 - gamma) / gamma from pi in every state.
 
-    The distance is that of L1, below which of (1 - gamma) / gamma Harutyunyan et al. (2016) prove a contraction.
+    The distance is that of L1. Harutyunyan et al. (2016) prove a contraction for distances below (1 - gamma) / gamma.
     """
     mdp, pi, mu = problem
     bound = closeness * (1 - mdp.discount) / mdp.discount
@@ -99,9 +99,9 @@ def close_behaviour(problem: Problem, closeness: float) -> np.ndarray:
 
 
 def dueling_difference(problem: Problem, num_samples: int, rng: np.random.Generator) -> float:
-    """Largest distance of Eq. (13), in expectation over a and u_1 to u_n of pi, from V^pi, for random advantages.
+    """Largest distance from V^pi of Eq. (13)'s expectation over a, u_1, ..., u_n ~ pi, for random advantages.
 
-    Actions are points in [-1, 1], and every choice of the samples is summed.
+    Actions are points in [-1, 1]; the expectation is a sum over all possible samples.
     """
     mdp, pi, _ = problem
     (states, actions), shapes = pi.shape, ((len(pi) + 1, HIDDEN), (HIDDEN,), (HIDDEN, 1), (1,))
@@ -122,10 +122,10 @@ def dueling_difference(problem: Problem, num_samples: int, rng: np.random.Genera
 
 
 class Batch:
-    """Every path of a problem as sequences; the last row's target is given, as its reward and the end of an episode.
+    """Every path of a problem as a sequence; the last row ends the episode with the given target as its reward.
 
-    A method takes action values [SA, K] and the last targets [SA, K], and returns expected targets of the first pair,
-    [SA, K]; `corrected` and `retrace` return such a function for a truncation c.
+    Each method maps action values [SA, K] and last targets [SA, K] to the expected targets of the first pair, [SA, K];
+    `corrected` and `retrace` return such a function for a truncation c.
     """
 
     def __init__(self, problem: Problem, num_steps: int) -> None:
@@ -138,7 +138,7 @@ class Batch:
         self._log_rho = np.log(pi / mu).astype(np.float32)
 
     def corrected(self, c: float) -> ExpectedTargets:
-        """B of Eq. (20): the recursion that trains, without Q(x_{t+1}, a_{t+1}), on the corrected part of E_pi Q."""
+        """B of Eq. (20): training's recursion without Q(x_{t+1}, a_{t+1}), on the corrected part of E_pi Q."""
         weights = loss.correction_weight(self._log_rho, c).numpy() * self._problem.pi
         return self._multistep(c, weights, lambda q: np.zeros_like(q))
 
@@ -149,7 +149,7 @@ class Batch:
     def _multistep(
         self, c: float, weights: np.ndarray, subtracted: Callable[[np.ndarray], np.ndarray]
     ) -> ExpectedTargets:
-        """`multistep_q` with sum_a weights(x, a) Q(x, a) for the expectation and `subtracted` for Q(x, a)."""
+        """Builds `multistep_q` with sum_a weights(x, a) Q(x, a) as the expectation and `subtracted` for Q(x, a)."""
         c_t = self._next(loss.truncated_weight(self._log_rho, c).numpy().ravel()[self._pairs])
 
         def expected(q: np.ndarray, last_targets: np.ndarray) -> np.ndarray:
@@ -162,7 +162,7 @@ class Batch:
         return expected
 
     def trained_retrace(self, q: np.ndarray, last_targets: np.ndarray) -> np.ndarray:
-        """Q_ret of the loss that trains, from logits."""
+        """Q_ret as the training loss computes it, from logits."""
         (_, pi, mu), columns = self._problem, q.shape[1]
         tables = np.moveaxis(q.reshape(*pi.shape, columns), 2, 1)  # [S, K, A]
         logits, behaviour_logits = (np.repeat(np.log(p)[:, None], columns, axis=1) for p in (pi, mu))
@@ -184,14 +184,14 @@ class Batch:
         return self._expectation(targets)
 
     def _rows(self, last_targets: np.ndarray, extra: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rewards, discounts and `extra` [T, N] for every column, each [T, N, K]."""
+        """Returns rewards, discounts and `extra` [T, N], repeated for every column, each [T, N, K]."""
         shape = (*self._pairs.shape, last_targets.shape[1])
         rewards = self._problem.mdp.rewards.ravel()[self._pairs]
         r_t, discount_t, extra = (np.broadcast_to(x[..., None], shape) for x in (rewards, self._discount, extra))
         return np.concatenate([r_t[:-1], last_targets[self._pairs[-1:]]]), discount_t, extra
 
     def _next(self, x: np.ndarray) -> np.ndarray:
-        """Row s + 1 at row s; 0 in the last one, which has none."""
+        """Returns x with row s + 1 at row s and 0 in the last row."""
         return np.concatenate([x[1:], np.zeros_like(x[:1])])
 
     def _expectation(self, targets: tf.Tensor) -> np.ndarray:

@@ -1,8 +1,8 @@
-"""ACER's trust region (Section 3.3): a gradient with respect to a distribution's statistics, and its way back.
+"""ACER's trust region (Section 3.3): the projection of a gradient with respect to a distribution's statistics.
 
-The region bounds, step by step, how fast the current policy may leave the average policy. It acts on the gradient with
-respect to phi, the statistics that the network gives to the distribution f(.|phi), before that gradient is
-back-propagated: `project` is Eq. 12, `surrogate` the loss whose back-propagation starts from its result.
+The region bounds, step by step, how fast the current policy may move away from the average policy. It acts on the
+gradient with respect to phi, the network's statistics of the distribution f(.|phi), before that gradient is
+back-propagated: `project` is Eq. 12, `surrogate` the loss whose back-propagation starts from the projected gradient.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ def project(g: tf.Tensor, k: tf.Tensor, delta: float) -> tf.Tensor:
 
     Gradients: none to any argument; z* is a constant.
 
-    Boundary: where k is 0 the constraint holds for every z, and z* = g. k is scaled to a largest entry of 1 first, so
-        that neither |k|^2 nor delta / |k| overflows for any finite k.
+    Boundary: where k is 0 the constraint holds for every z, and z* = g. k is first scaled so that its largest absolute
+        entry is 1: neither |k|^2 nor delta / |k| overflows for any finite k.
 
     Raises:
-        ValueError: another type, different shapes, no dimension of statistics, or a negative delta, for which the
+        ValueError: wrong types, different shapes, no dimension of statistics, or a negative delta, for which the
             constraint cannot be met where k is 0.
     """
     g, k = (tf.stop_gradient(x) for x in shapes.convert("project", g=g, k=k).values())
@@ -53,13 +53,13 @@ def surrogate(z: tf.Tensor, phi: tf.Tensor) -> tf.Tensor:
 
     Args:
         z: gradient of the objective with respect to phi, float32 [..., N]; no gradient.
-        phi: statistics as the network gives them, float32 [..., N]; receives the gradient -z.
+        phi: the network's statistics, float32 [..., N]; receive the gradient -z.
 
     Returns:
-        float32 [...]. Its value has no meaning, its gradient has.
+        float32 [...]. Only the gradient is meaningful, not the value.
 
     Raises:
-        ValueError: another type, different shapes, or no dimension of statistics.
+        ValueError: wrong types, different shapes, or no dimension of statistics.
     """
     z, phi = shapes.convert("surrogate", z=z, phi=phi).values()
     shapes.assert_rank_at_least("surrogate", 1, z=z, phi=phi)

@@ -1,4 +1,4 @@
-"""The learner and policies of C-trace's agents, DQN and R2D2, as a TF-Agents agent (Section 4, Appendix E)."""
+"""Learner and policies of C-trace's agents, DQN and R2D2, as a TF-Agents agent (Section 4, Appendix E)."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ TIME_REDUCTIONS = {"mean": tf.reduce_mean, "sum": tf.reduce_sum}
 """Reductions of the loss over the steps of a sequence."""
 
 SCALARS = ("q", "td_error", "contraction", "contraction_target", "alpha", "gradient_norm")
-"""What `train` logs of a batch, besides the loss."""
+"""Names of the scalars that `train` logs for a batch, besides the loss."""
 
 
 class OptimizationConfig(NamedTuple):
-    """How an agent's weights move.
+    """Settings of an agent's updates.
 
-    optimizer: Keras optimiser, of the network and of phi alike (Appendix E).
-    target_period: updates between two copies of the weights to the target network, at least 1.
-    target_rate: Gamma of C-trace, in [0, 1]; other methods compare their contraction with it.
-    clip_global_norm: bound on the global norm of the gradient; 0 for none.
-    burn_in: rows of a sequence that only warm a recurrent core; 0 for a network without one.
-    priority_of_max: weight of the largest absolute TD error in a sequence's priority; the rest is the mean's.
-    time_reduction: of the loss over the transitions of a sequence, `mean` or `sum`.
+    optimizer: Keras optimiser, shared by the network and phi (Appendix E).
+    target_period: number of updates between two copies of the weights to the target network, at least 1.
+    target_rate: Gamma of C-trace, in [0, 1]; other methods only log it, as part of `contraction_target`.
+    clip_global_norm: bound on the global norm of the network's gradient; 0 for none.
+    burn_in: number of rows of a sequence that only warm up a recurrent core; 0 for a network without one.
+    priority_of_max: weight of the largest absolute TD error in a sequence's priority; the mean has the rest.
+    time_reduction: reduction of the loss over the rows of a sequence, `mean` or `sum`.
     """
 
     optimizer: tf.keras.optimizers.Optimizer
@@ -52,26 +52,27 @@ class OptimizationConfig(NamedTuple):
 class CtraceAgent(tf_agent.TFAgent):
     """Q-learning on sequences with one of four targets; DQN with a `QNetwork`, R2D2 with a `RecurrentQ`.
 
-    `train` takes a batch of sequences, `Trajectory` [B, T + 1, ...] as `SequenceReplay` samples them, burn-in before
-    them. mu is made of the greedy action and the epsilon in `policy_info`, a recurrent core starts from
-    `policy_info["core_state"]`, [B, units]. The loss is the mean or the sum over the rows of a sequence,
-    boundary rows counting 0, and the mean over the batch, weighted by `weights` [B] where given; under `tf.distribute`
+    `train` takes a batch of sequences as `SequenceReplay` samples them, `Trajectory` [B, T + 1, ...] preceded by the
+    burn-in. mu is computed from the greedy action and the epsilon in `policy_info`; a recurrent core starts from
+    `policy_info["core_state"]`, [B, units]. The loss is the mean or the sum over the rows of a sequence, in which
+    boundary rows count as 0, and the mean over the batch, weighted by `weights` [B] if given; under `tf.distribute`
     over the batches of all replicas.
 
-    C-trace's alpha is sigmoid(phi) of a variable that every method has and C-trace alone learns, always by the mean
+    C-trace's alpha is sigmoid(phi). Every method has the variable phi, but only C-trace learns it, always from the mean
     over all rows (Appendix E: "average observed contraction rate .. over the mini-batch").
 
     Args:
-        time_step_spec, action_spec: of one unbatched environment.
-        network, target_network: of the same layers; the target's weights are overwritten with those of `network`.
+        time_step_spec, action_spec: specs of one unbatched environment.
+        network, target_network: networks with the same layers; the target's weights are overwritten with those of
+            `network`.
         optimization: see `OptimizationConfig`.
         loss_settings: see `SequenceLossSettings`.
-        evaluation_epsilon: of `policy`; `collect_policy` explores with probability 1, actors have an epsilon of their
-            own.
+        evaluation_epsilon: epsilon of `policy`. `collect_policy` has an epsilon of 1; actors have policies with an
+            epsilon of their own.
         train_step_counter: int64 variable, incremented at each update.
 
     Raises:
-        ValueError: unknown `time_reduction` or method.
+        ValueError: `time_reduction` or the method is unknown.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class CtraceAgent(tf_agent.TFAgent):
         self._network = network
         self._target_network = target_network
         self._optimization = optimization
-        self._optimizer = optimization.optimizer  # an attribute of its own: checkpoints look for it here
+        self._optimizer = optimization.optimizer  # a separate attribute, under which checkpoints save it
         self._loss_settings = loss_settings
         for each in (network, target_network):
             each.build_variables(time_step_spec.observation)
@@ -119,7 +120,7 @@ class CtraceAgent(tf_agent.TFAgent):
         return tf_agent.LossInfo(self._reduce(losses.total, weights), extras)
 
     def _losses(self, experience: Trajectory) -> tuple[DqnLoss, tf.Tensor, dict[str, tf.Tensor]]:
-        """The loss of each step, that of phi [T, B], and what is logged, with the priorities [B]."""
+        """Computes the loss of each step, the loss of phi [T, B], and the extras to log, with the priorities [B]."""
         optimization, settings = self._optimization, self._loss_settings
         q, target_q = (self._values(network, experience) for network in (self._network, self._target_network))
         data = tf.nest.map_structure(
@@ -160,17 +161,17 @@ class CtraceAgent(tf_agent.TFAgent):
         return losses, alpha_losses, extras
 
     def _values(self, network: QNetwork | RecurrentQ, experience: Trajectory) -> tf.Tensor:
-        """Q(x_s, .) for s = 0 to T, float32 [T + 1, B, A]."""
+        """Returns Q(x_s, .) for s = 0 to T after the burn-in, float32 [T + 1, B, A]."""
         observation, step_type = experience.observation, experience.step_type
         if isinstance(network, RecurrentQ):
             state = experience.policy_info["core_state"]
             (q,) = unroll_after_burn_in(network, observation, step_type, state, self._optimization.burn_in)
             return time_major(q)
-        if network is self._target_network:  # no target needs its values in the first row
+        if network is self._target_network:  # no target reads its values in the first row
             q, _ = network(observation[:, 1:], step_type[:, 1:])
             return tf.pad(time_major(q), [[1, 0], [0, 0], [0, 0]])
         q, _ = network(observation[:, :-1], step_type[:, :-1])
-        last, _ = network(observation[:, -1:], step_type[:, -1:])  # apart: nothing is learned there
+        last, _ = network(observation[:, -1:], step_type[:, -1:])  # separately: it needs no gradient
         return time_major(tf.concat([q, tf.stop_gradient(last)], axis=1))
 
     def _priorities(self, size: tf.Tensor, live: tf.Tensor) -> tf.Tensor:
@@ -187,7 +188,7 @@ class CtraceAgent(tf_agent.TFAgent):
         size = len(self._network.trainable_variables)
         network_gradients, norm = reduce_and_clip(gradients[:size], self._optimization.clip_global_norm)
         phi_gradients: list[tf.Tensor] = []
-        if self._learns_alpha:  # apart: its scale is that of `alpha_loss`
+        if self._learns_alpha:  # separately, as its scale is that of `alpha_loss`
             phi_gradients, _ = reduce_and_clip(gradients[size:])
         self._optimizer.apply_gradients(
             zip([*network_gradients, *phi_gradients], self._learned), skip_gradients_aggregation=True
@@ -197,7 +198,7 @@ class CtraceAgent(tf_agent.TFAgent):
         return tf_agent.LossInfo(loss, extras | {"gradient_norm": norm})
 
     def _reduce(self, per_step: tf.Tensor, weights: tf.Tensor | None) -> tf.Tensor:
-        """This replica's part of the loss, from the losses of all steps [T, B]."""
+        """Returns this replica's part of the loss, from the losses of all steps [T, B]."""
         return mean_over_replicas(TIME_REDUCTIONS[self._optimization.time_reduction](per_step, axis=0), weights)
 
     def _copy_weights(self) -> None:

@@ -1,17 +1,17 @@
-"""C-trace's own idea: alpha follows the contraction rate of its traces (Section 3.2, Eqs. 6 and 7).
+"""C-trace's update of alpha by the contraction rate of its traces (Section 3.2, Eqs. 6 and 7).
 
     alpha       = sigmoid(phi), the share of pi in the target policy alpha pi + (1 - alpha) mu
     phi_{k+1}   = phi_k - epsilon_k (C_hat(alpha(phi_k)) - max(Gamma, gamma^N))
 
-Each row of a sequence begins a piece of its own, of the N temporal differences from that row to the end of the sequence
-or of the episode: in a replayed sequence of T steps N is T, T - 1, ..., 1 (Appendix E.2).
+Each row of a sequence begins its own piece of trajectory, with the N temporal differences from that row to the end of
+the sequence or of the episode: in a replayed sequence of T steps N is T, T - 1, ..., 1 (Appendix E.2).
 
-Where the code departs from the text:
+Deviations from the text:
 - Appendix E sums C_hat from t = 0 to N, Section 3.2 sets gamma^N as the lowest rate of a piece. Both hold only if the
   last index is N - 1: with N temporal differences there are N terms, and alpha = 0 gives exactly gamma^N.
-- Appendix E writes the target policy as (1 - alpha) pi + alpha mu, but C_hat with alpha as in the main text. The
-  main text's alpha, the share of pi, holds here.
-- The text does not say what an episode's end does; here a piece stops there as it does at the sequence's end.
+- Appendix E writes the target policy as (1 - alpha) pi + alpha mu, but C_hat with alpha as in the main text. Here alpha
+  is that of the main text, the share of pi.
+- The effect of an episode's end is not specified; here a piece stops there as it does at the sequence's end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from repro.ops import ranges, recursion, shapes, traces
 Scalar: TypeAlias = float | tf.Tensor
 
 LOSS_SCALE = 1000.0
-"""Scale of `alpha_loss`, over 1 - gamma (Appendix E), for the small learning rate of the shared optimiser."""
+"""Scale of `alpha_loss` (divided there by 1 - gamma), for the shared optimiser's small learning rate (Appendix E)."""
 
 
 def contraction_estimate(
@@ -37,7 +37,7 @@ def contraction_estimate(
     trace_lambda: float = 1.0,
     is_boundary: tf.Tensor | None = None,
 ) -> tf.Tensor:
-    """The contraction rate that one piece of trajectory gives alpha-Retrace (C-trace, Eq. 5 and Appendix E).
+    """Estimates the contraction rate of alpha-Retrace from each piece of trajectory (C-trace, Eq. 5 and Appendix E).
 
         C_hat_s(alpha) = 1 - (1 - gamma) sum_{t=0}^{N_s-1} gamma^t prod_{u=s+1}^{s+t} c_u
         c_u            = lambda ((1 - alpha) + alpha min(1, rho_u))
@@ -48,7 +48,7 @@ def contraction_estimate(
     Args:
         log_rho_t: log(pi(a_{s+1}|x_{s+1}) / mu(a_{s+1}|x_{s+1})) of the next action, float32 [T, B, ...]; -inf where
             pi is 0.
-        discount_t: 0 where step s ended the episode, anything else where it did not, float32 [T, B, ...].
+        discount_t: 0 where step s ended the episode, any other value where it did not, float32 [T, B, ...].
         alpha: share of pi in the target policy, scalar in [0, 1].
         gamma: discount in [0, 1).
         trace_lambda: lambda in [0, 1], as in the targets (Appendix E).
@@ -64,8 +64,8 @@ def contraction_estimate(
         may be NaN.
 
     Raises:
-        ValueError: different types or shapes, a rank below 2, an `alpha` that is no scalar, an `alpha`, `gamma` or
-            `trace_lambda` outside its range, or a number of steps that is 0 or, when a graph is traced, unknown. An
+        ValueError: wrong types, different shapes, a rank below 2, an `alpha` that is not a scalar, an `alpha`, `gamma`
+            or `trace_lambda` outside its range, or a number of steps that is 0 or, when a graph is traced, unknown. An
             `alpha` that is a tensor is not compared with its range.
         tf.errors.InvalidArgumentError: different shapes, for dimensions known only when the graph runs.
     """
@@ -83,7 +83,7 @@ def contraction_estimate(
 def contraction_target(
     discount_t: tf.Tensor, *, gamma: float, target_rate: float, is_boundary: tf.Tensor | None = None
 ) -> tf.Tensor:
-    """max(Gamma, gamma^N_s), the rate that the piece from row s can aim for (C-trace, Eq. 7).
+    """Returns max(Gamma, gamma^N_s), the target rate for the piece of trajectory from row s (C-trace, Eq. 7).
 
     Args:
         discount_t, gamma, is_boundary: as for `contraction_estimate`.
@@ -94,10 +94,10 @@ def contraction_target(
 
     Gradients: none.
 
-    Boundary: a boundary row has N = 0 and target 1, so that it differs from its estimate by 0.
+    Boundary: a boundary row has N = 0 and a target of 1, which equals its estimate.
 
     Raises:
-        As `contraction_estimate`; ValueError also for a `target_rate` outside [0, 1].
+        As for `contraction_estimate`; ValueError also for a `target_rate` outside [0, 1].
     """
     ranges.assert_in("contraction_target", "[0, 1]", target_rate=target_rate)
     is_step, reads_next = _pieces("contraction_target", {}, discount_t, gamma, is_boundary)
@@ -107,28 +107,28 @@ def contraction_target(
 
 
 def alpha_loss(phi: tf.Tensor, estimate: tf.Tensor, target: tf.Tensor, *, gamma: float) -> tf.Tensor:
-    """The update of Eq. 7 as a loss for a shared optimiser (C-trace, Appendix E).
+    """Expresses the update of Eq. 7 as a loss, for a shared optimiser (C-trace, Appendix E).
 
         loss_s = 1000 / (1 - gamma) (C_hat_s - max(Gamma, gamma^N_s)) phi
 
     A gradient step on its mean over the rows of a minibatch is Eq. 7 with epsilon = learning rate x 1000 / (1 - gamma).
-    The loss is a device for that: C_hat is a constant in it, and its value means nothing.
+    C_hat is a constant in the loss, so only the gradient is meaningful, not the value.
 
     Args:
         phi: scalar variable; alpha is tf.sigmoid(phi).
-        estimate: from `contraction_estimate` at that alpha, float32 [T, B, ...].
-        target: from `contraction_target` for the same rows, float32 [T, B, ...].
+        estimate: result of `contraction_estimate` at that alpha, float32 [T, B, ...].
+        target: result of `contraction_target` for the same rows, float32 [T, B, ...].
         gamma: discount in [0, 1).
 
     Returns:
         Float32 [T, B, ...], not reduced.
 
-    Gradients: to `phi` exactly the difference, scaled; none to `estimate` and `target`.
+    Gradients: to `phi` exactly the scaled difference; none to `estimate` and `target`.
 
     Boundary: 0 on boundary rows.
 
     Raises:
-        ValueError: different types or shapes, a `phi` that is no scalar, or a `gamma` outside [0, 1).
+        ValueError: wrong types, different shapes, a `phi` that is not a scalar, or a `gamma` outside [0, 1).
     """
     ranges.assert_in("alpha_loss", "[0, 1)", gamma=gamma)
     phi, estimate, target = shapes.convert("alpha_loss", phi=phi, estimate=estimate, target=target).values()
@@ -141,7 +141,7 @@ def alpha_loss(phi: tf.Tensor, estimate: tf.Tensor, target: tf.Tensor, *, gamma:
 def _pieces(
     operator: str, data: dict[str, tf.Tensor], discount_t: tf.Tensor, gamma: float, is_boundary: tf.Tensor | None
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """After `operator`'s checks: whether row s is a step, and whether its piece goes on with row s + 1."""
+    """Makes `operator`'s checks, and returns whether row s is a step and whether its piece continues at row s + 1."""
     data = {**shapes.convert(operator, discount_t=discount_t), **data}
     discount_t = data["discount_t"]
     boundary = shapes.convert_boundary(operator, is_boundary, discount_t)

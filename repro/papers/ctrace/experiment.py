@@ -1,4 +1,4 @@
-"""What C-trace's experiments share: actors that fill a replay of sequences for Q-learning with one of four targets."""
+"""Base class of C-trace's experiments: actors fill a replay of sequences for Q-learning with one of four targets."""
 
 from __future__ import annotations
 
@@ -55,17 +55,17 @@ from repro.training.sequence_trainer import Replay, ReplayTrainingConfig, Sequen
 from repro.training.trainer import EpisodeLog, run_settings, supervision
 
 WORKING = "replay_being_saved"
-"""Folder in a run's, in which the replay is written before it becomes part of a checkpoint."""
+"""Folder in that of a run, in which the replay is written before it becomes part of a checkpoint."""
 
 
 class SequenceExperiment(ActorExperiment):
-    """Builds a run of DQN or R2D2; subclasses say which network, exploration and settings.
+    """Builds a run of DQN or R2D2; subclasses define network, exploration and settings.
 
     Attributes:
-        CAPACITY: field of `replay` that says how much it holds.
+        CAPACITY: name of the field of `config.replay` that sets the capacity.
 
     Args:
-        config: of `paper_configs/ctrace/dqn.py` or `r2d2.py`, resolved.
+        config: resolved configuration of `paper_configs/ctrace/dqn.py` or `r2d2.py`.
     """
 
     SCHEDULES: tuple[str, ...] = ("lockstep",)
@@ -73,7 +73,7 @@ class SequenceExperiment(ActorExperiment):
 
     @property
     def loss_settings(self) -> SequenceLossSettings:
-        """Settings with an unbounded gradient of TD errors and values as they are; subclasses replace their own."""
+        """Settings of the loss, without clipping of TD errors or rescaling of values; subclasses replace some."""
         loss = self.config.loss
         return SequenceLossSettings(
             method=loss.target,
@@ -86,7 +86,7 @@ class SequenceExperiment(ActorExperiment):
 
     @property
     def optimization(self) -> OptimizationConfig:
-        """Settings for a network without a core; subclasses replace their own."""
+        """Settings of the updates, for a network without a core; subclasses replace some."""
         learner, loss = self.config.learner, self.config.loss
         return OptimizationConfig(
             optimizer=FusedAdam(learner.learning_rate, epsilon=learner.adam_epsilon),
@@ -109,16 +109,16 @@ class SequenceExperiment(ActorExperiment):
         """Returns a new network.
 
         Raises:
-            ValueError: unknown torso.
+            ValueError: as for `make_torso`, or another field of `config.network` has an impossible value.
         """
 
     @abc.abstractmethod
     def make_exploration(self) -> Sequence[Exploration]:
-        """Returns the epsilon of each actor."""
+        """Returns the exploration of each actor."""
 
     @property
     def initial_priority(self) -> InitialPriority | None:
-        """Gives new sequences their priority; None where samples are uniform."""
+        """Function that computes the priorities of new sequences; None if the replay samples uniformly."""
         if not self.sequence_settings.priority_exponent:
             return None
         loss, replay = self.config.loss, self.config.replay
@@ -127,23 +127,23 @@ class SequenceExperiment(ActorExperiment):
 
     @property
     def has_remote_replay(self) -> bool:
-        """Whether the replay is in a process of its own.
+        """Whether the replay runs in a process of its own.
 
         Raises:
-            ValueError: it cannot be.
+            ValueError: `runtime.replay_gb` is negative or not finite, or needs another `runtime.schedule`.
         """
         runtime = self.config.runtime
         size = runtime.get("replay_gb", 0.0)
         if not 0 <= size < np.inf or (size and runtime.schedule != PROCESSES):
             raise ValueError(
-                f"runtime.replay_gb={size:g}: choose 0, or with runtime.schedule={PROCESSES} or --cluster what the "
-                "process of the replay needs."
+                f"runtime.replay_gb={size:g}: choose 0 for a replay in the learner's process, or, with "
+                f"runtime.schedule={PROCESSES} or --cluster, the GB of memory of a process for the replay."
             )
         return size > 0
 
     @property
     def frames_per_update(self) -> int:
-        """Environment frames that all actors play between two gradient steps."""
+        """Number of environment frames that all actors together play between two gradient steps."""
         steps = self.num_actors * self.envs_per_actor * self.config.learner.steps_per_update
         return steps * frames_per_step(self.config)
 
@@ -165,25 +165,25 @@ class SequenceExperiment(ActorExperiment):
     def make_local_policy(
         self, environment: BatchedEnvironment, epsilon: tf.Variable | np.ndarray | float
     ) -> EpsilonGreedyPolicy:
-        """Returns a collect policy with variables of its own, which the actor overwrites with the published ones."""
+        """Returns a collect policy with its own variables, which an actor overwrites with the published weights."""
         network = self.make_network(environment, seed=0)
         return EpsilonGreedyPolicy(environment.time_step_spec, environment.action_spec, network, epsilon)
 
     def build_trainer(
         self, seed: int, run: RunDirectory, warn: Warn, launch: Launcher | None = None
     ) -> SequenceTrainer:
-        """See `RemoteActing.build_trainer`; samples repeat with the seed where actors are in this process.
+        """See `RemoteActing.build_trainer`; with actors in this process, samples are reproducible from the seed.
 
         Raises:
-            ValueError: unknown schedule, a setting that leaves nothing to learn from, or a replay for which there is no
-                memory.
+            ValueError: the schedule is unknown, settings do not fit together or leave nothing to learn from, or the
+                replay does not fit into memory.
         """
         config, runtime = self.config, self.config.runtime
         self._check_settings()
         check_schedule(config, self.SCHEDULES)
         is_remote = self.has_remote_replay
         devices.check_compute_dtype(config, warn)
-        environment = self.make_actor_environment(0, 0)  # shows the specs
+        environment = self.make_actor_environment(0, 0)  # only for its specs
         strategy = devices.make_strategy()
         with strategy.scope():
             agent = self.make_agent(environment, make_run_seeds(seed, self.num_actors).weights)
@@ -203,7 +203,7 @@ class SequenceExperiment(ActorExperiment):
             served: SequenceReplay | RemoteReplay
             keeper: ReplayKeeper | None = None
             if is_remote:
-                shutil.rmtree(run.path / WORKING, ignore_errors=True)  # each kind removes its own besides
+                shutil.rmtree(run.path / WORKING, ignore_errors=True)  # of the other kind; each kind removes its own
                 keeper = ReplayKeeper(launcher, watched, settings.capacity)
                 served = RemoteReplay(keeper, spec, tables)
             else:
@@ -224,13 +224,17 @@ class SequenceExperiment(ActorExperiment):
         )
 
     def _check_settings(self) -> None:
-        """Raises ValueError where settings do not fit each other, or this loss."""
+        """Checks the settings of loss, replay and budget.
+
+        Raises:
+            ValueError: they do not fit together, or the discount is not below 1.
+        """
         config, loss, replay = self.config, self.config.loss, self.config.replay
         if not loss.discount < 1:
-            raise ValueError(f"loss.discount={loss.discount}: choose a number from 0 and below 1.")
+            raise ValueError(f"loss.discount={loss.discount}: choose a number that is 0 or more and below 1.")
         if loss.target == "n_step" and loss.n > replay.steps:
             raise ValueError(
-                f"loss.n={loss.n}: sequences of replay.steps={replay.steps} have no such returns; choose at most that."
+                f"loss.n={loss.n}: sequences have replay.steps={replay.steps} steps; choose at most {replay.steps}."
             )
         unit, amount = total_budget(config)
         if replay.first_frames >= amount:
@@ -242,11 +246,11 @@ class SequenceExperiment(ActorExperiment):
         if (most := amount // frames_per_step(config) // num_envs) < replay.steps:
             raise ValueError(
                 f"replay.steps={replay.steps}: in the budget, num_env_{unit}={amount}, each of {num_envs} environments "
-                f"plays {most} steps; choose at most as many, or a larger budget."
+                f"plays {most} steps; choose at most {most}, or a larger budget."
             )
         if (capacity := self.sequence_settings.capacity) < config.learner.batch_size:
             raise ValueError(
-                f"replay.{self.CAPACITY}={replay[self.CAPACITY]} hold {capacity} sequences, less than one batch "
+                f"replay.{self.CAPACITY}={replay[self.CAPACITY]} holds {capacity} sequences, less than one batch "
                 f"(learner.batch_size={config.learner.batch_size}): choose more."
             )
 
@@ -258,7 +262,7 @@ class SequenceExperiment(ActorExperiment):
         reporter = Reporter(reverb.Client(address), index, start, own_machine(address))
         if self.has_remote_replay:
             replay = find_replay(address)
-            end_with(replay)  # where another learner has come to the address meanwhile, its replay has another one
+            end_with(replay)  # if another learner has taken over the address, its replay is at another one
         else:
             replay = address
         steps = self.config.learner.steps_per_update
@@ -268,7 +272,7 @@ class SequenceExperiment(ActorExperiment):
 
     def run_remote_replay(self, folder: Path, address: str, key: str) -> NoReturn:
         """See `RemoteStoring`."""
-        environment = self.make_actor_environment(0, 0)  # shows the specs
+        environment = self.make_actor_environment(0, 0)  # only for its specs
         spec = self.make_local_policy(environment, 0.0).trajectory_spec
         environment.close()
         run_replay(lambda working: SequenceReplay(spec, self.sequence_settings, working), folder, address, key)
@@ -276,7 +280,7 @@ class SequenceExperiment(ActorExperiment):
     def _local_pool(
         self, seed: int, agent: CtraceAgent, episodes: EpisodeLog, watched: Supervision
     ) -> tuple[ActorPool, WeightsPublisher, Replay]:
-        """Actors in threads of this process, in lockstep with the learner, and a replay in its memory."""
+        """Returns a pool of actors in threads, in lockstep with the learner, their weights, and a replay in memory."""
         envs, steps, spec = self.envs_per_actor, self.config.learner.steps_per_update, agent.collect_data_spec
         weights, explorations = WeightsPublisher(agent.collect_policy.variables()), self.make_exploration()
         seeds = make_run_seeds(seed, self.num_actors)
@@ -306,10 +310,10 @@ class SequenceExperiment(ActorExperiment):
         return LocalActorPool(source, replay, set_frames), weights, replay
 
     def _make_memory(self, spec: Trajectory, seed: int) -> SequenceMemory:
-        """The replay in this process.
+        """Returns the replay, in this process.
 
         Raises:
-            ValueError: when full it would be larger than the memory that is available, or than the system grants.
+            ValueError: when full it would exceed the available memory, or what the system allows to allocate.
         """
         settings, size = self.sequence_settings, self.config.replay[self.CAPACITY]
         num_envs, steps = self.num_actors * self.envs_per_actor, self.config.learner.steps_per_update
@@ -322,8 +326,8 @@ class SequenceExperiment(ActorExperiment):
             return SequenceMemory(spec, settings, num_envs, steps, rng, self.initial_priority)
         except MemoryError as error:
             raise ValueError(
-                f"replay.{self.CAPACITY}={size}: the system does not set aside the memory for so many, of which games "
-                f"that are short need more than the {needed / 1e9:.1f} GB of long ones: choose at most {size // 2}."
+                f"replay.{self.CAPACITY}={size}: the system cannot allocate the memory for so many, which is "
+                f"{needed / 1e9:.1f} GB or, if games are short, more: choose at most {size // 2}."
             ) from error
 
     def _remote_pool(
@@ -336,7 +340,7 @@ class SequenceExperiment(ActorExperiment):
         evaluator: Evaluator | None,
         keeper: ReplayKeeper | None,
     ) -> tuple[ActorPool, WeightsPublisher]:
-        """Actors in processes of their own; as many unrolls as there are actors may wait for the learner."""
+        """Returns a pool of actors in processes of their own, and their weights; one unroll per actor may wait."""
         weights = RemoteWeights(agent.collect_policy.variables())
         actors = ActorProcesses(launcher, self.num_actors, watched)
         envs, per_step = self.envs_per_actor, frames_per_step(self.config)

@@ -15,21 +15,21 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 
 COLOURS = ("Blues_r", "Greens_r", "Reds_r", "Purples_r")
-"""One colour map a family, dark to light: n = 1 to its last, alpha = 1 to 0."""
+"""Colour map of each family, from dark at n = 1 or alpha = 1 to light at the largest n or alpha = 0."""
 MARKERS = ("o", "s", "^", "D")
 LINES = ("--", ":", "-")
-"""Marker and line style of each family, which tell it from the others without colours."""
+"""Line style of each family; with `MARKERS` it distinguishes the families without colours."""
 NAMES = ("uncorrected, n = {n}", "importance weighted, n = 1 to {i}", "alpha-Retrace, alpha = 1 to 0")
 TREE_BACKUP = "alpha-TreeBackup, alpha = 1 to 0"
 CONTRACTION, BIAS, VARIANCE = 2, 3, 4
 """Columns of the rows (family, parameter, contraction rate, bias, variance)."""
 AXES = {CONTRACTION: "contraction rate", BIAS: "fixed-point bias", VARIANCE: "variance"}
 PANELS = ((CONTRACTION, BIAS, VARIANCE), (CONTRACTION, VARIANCE, BIAS), (VARIANCE, BIAS, CONTRACTION))
-"""x, y, and what the size of a point shows."""
+"""Quantities on the x axis and the y axis of each panel, and the one shown by the size of a point."""
 SIZES = (3.0, 4.5, 6.5)
-"""Diameters in points, smallest to largest third of the points by the quantity that is on neither axis."""
+"""Marker diameters in points, for the smallest to the largest third by the quantity that is on neither axis."""
 DENSE = 15
-"""Where several problems share a figure, of n-step returns with more steps only every fifth is plotted."""
+"""Largest n up to which all n-step returns are plotted in a figure of several problems; above, every fifth."""
 CAPTION = """\
 problem 0, no error bars: contraction rate and bias are exact, variance is one estimate from {trajectories} trajectories
 shade of a point: dark to light as listed below; n = 1 is one method, uncorrected (hidden) and importance weighted
@@ -40,17 +40,17 @@ LOGARITHMIC = "logarithmic from {start:g} on; linear below, where only variances
 BANDS = "line: mean of {repetitions} repetitions\nband: one standard error\nto each side (bootstrap)"
 
 WIDE = 30.0
-"""A figure whose positive variances differ by more than this factor has logarithmic axes of variance, all of them."""
+"""Ratio of a figure's largest to its smallest positive variance above which its variance axes are logarithmic."""
 
 
 def plot_tradeoffs(config: ml_collections.ConfigDict, points: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
-    """Contraction, bias and variance against each other, one row of three panels for a problem.
+    """Plots contraction, bias and variance against each other; a single problem is a row of three panels.
 
-    Several problems are columns instead, a panel pair below each other. All axes of variance have one scale and range,
-    and so have those of the contraction rate; the range of biases is that of the problem.
+    Several problems are columns of three panels instead. All variance axes share one scale and range, and so do the
+    contraction axes; the range of biases is that of the problem.
 
     Args:
-        config: of the study.
+        config: configuration of the study.
         points: rows (family, n or alpha, contraction rate, bias, variance) by letter of the pairing.
     """
     several = len(points) > 1
@@ -93,12 +93,12 @@ def plot_tradeoffs(config: ml_collections.ConfigDict, points: Mapping[str, Seque
 
 
 def plot_learning(panels: Sequence[Mapping[str, Any]], repetitions: int) -> Figure:
-    """Error against experience, mean and standard error over repetitions, one panel for each setting.
+    """Plots error against experience, mean and standard error over repetitions, with a panel for each setting.
 
     Args:
-        panels: each with `title`, `x_label`, `y_label`, `x` [K], `labels`, `families` (numbers into `COLOURS`),
-            and `mean` and `error`, both [K, M].
-        repetitions: whose mean it is.
+        panels: dicts with `title`, `x_label`, `y_label`, `x` [K], `labels`, `families` (indices into `COLOURS`), and
+            `mean` and `error`, both [K, M].
+        repetitions: number of repetitions behind each mean.
     """
     figure = Figure(figsize=(4.4 * len(panels) + 2.2, 4.6), layout="constrained")
     for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels):
@@ -121,12 +121,12 @@ def plot_learning(panels: Sequence[Mapping[str, Any]], repetitions: int) -> Figu
 def _plot_panel(axes: Axes, data: np.ndarray, x: int, y: int, size: int) -> None:
     third = np.argsort(np.argsort(data[:, size], kind="stable"), kind="stable") * len(SIZES) // len(data)
     for family in np.unique(data[:, 0]).astype(int):
-        of_family = data[:, 0] == family
+        in_family = data[:, 0] == family
         parameter = data[:, 1] if family >= 2 else -data[:, 1]  # dark where large
-        largest = parameter[of_family].max()
-        shade = (largest - parameter) / max(np.ptp(parameter[of_family]), 1.0)
+        largest = parameter[in_family].max()
+        shade = (largest - parameter) / max(np.ptp(parameter[in_family]), 1.0)
         for i, diameter in enumerate(SIZES):
-            rows = of_family & (third == i)
+            rows = in_family & (third == i)
             if not rows.any():
                 continue
             colours = matplotlib.colormaps[COLOURS[family]](0.05 + 0.65 * shade[rows])
@@ -146,7 +146,7 @@ def _plot_panel(axes: Axes, data: np.ndarray, x: int, y: int, size: int) -> None
 
 
 def _first_decade(variances: np.ndarray) -> float | None:
-    """The power of ten at or below the smallest positive variance; None where they are to have linear axes."""
+    """Returns the power of ten at or below the smallest positive variance; None if the axes should be linear."""
     positive = variances[variances > 0]
     return float(10 ** np.floor(np.log10(positive.min()))) if positive.max() > WIDE * positive.min() else None
 

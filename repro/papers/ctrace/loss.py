@@ -1,4 +1,4 @@
-"""The loss of C-trace's agents (Section 4; Appendix E): one regression, in which only the target's operator differs."""
+"""The loss of C-trace's agents (Section 4; Appendix E): one regression loss for all target operators."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from repro.papers.ctrace import targets
 
 
 class SequenceLossSettings(NamedTuple):
-    """What the loss needs besides data.
+    """Settings of the loss.
 
     Attributes:
         method: one of `targets.METHODS`.
         n: steps of `n_step`, at least 1; other methods do not read it.
         discount: gamma in [0, 1).
-        clip_error: bound of the gradient with respect to a TD error, above 0: 1 for DQN (Mnih et al., 2015), infinity
-            for R2D2 (assumed: no paper prints its loss; Acme and SEED RL have half of the square).
-        rescaling: epsilon of h, the rescaling of values of R2D2 (C-trace, Table 1); None for DQN, whose values are
-            returns.
+        clip_error: bound on the gradient with respect to a TD error, above 0: 1 for DQN (Mnih et al., 2015), infinity
+            for R2D2 (assumed: no paper prints its loss; Acme and SEED RL use half of the square).
+        rescaling: epsilon of h, R2D2's rescaling of values (C-trace, Table 1); None for DQN, which does not rescale.
         trace_lambda: factor of the traces of `retrace` and `c_trace`, in [0, 1]; other methods do not read it.
     """
 
@@ -35,9 +34,9 @@ class SequenceLossSettings(NamedTuple):
 class DqnLoss(NamedTuple):
     """Per-step loss, float32 [T, B] and zero on boundary rows, and named extras of the same shape.
 
-    Extras: `td_error`, G_s - Q(x_s, a_s), in the network's units, 0 on boundary rows; `targets`, G_s in the network's
-    units; `values`, Q(x_s, a_s); `contraction`, C_hat_s, the `estimate` of `alpha_update.alpha_loss`. The first three
-    are constants, `contraction` is live to alpha.
+    The extras are `td_error`, h(G_s) - Q(x_s, a_s), 0 on boundary rows; `targets`, h(G_s); `values`, Q(x_s, a_s); and
+    `contraction`, C_hat_s, the `estimate` of `alpha_update.alpha_loss`. The first three are constants, `contraction`
+    is differentiable with respect to alpha.
     """
 
     total: tf.Tensor
@@ -55,37 +54,37 @@ def dqn_loss(
     settings: SequenceLossSettings,
     alpha: targets.Scalar = 1.0,
 ) -> DqnLoss:
-    """The Q-learning loss of Section 4's agents, unreduced.
+    """Computes the Q-learning loss of Section 4's agents, unreduced.
 
         total_s = huber(h(G_s) - Q(x_s, a_s)),   huber(d) = d^2 / 2 where |d| <= k, k |d| - k^2 / 2 beyond
 
-    G_s is made of h^-1(Q') of the target network Q', with pi greedy on Q (Appendix E); k is `settings.clip_error`, and
-    h the identity for DQN.
+    G_s is computed from h^-1(Q') of the target network Q', with pi greedy on Q (Appendix E); k is
+    `settings.clip_error`, and h is the identity for DQN.
 
     Args:
         q: Q(x_s, .) of the online network for s = 0 to T, float32 [T + 1, B, A].
-        target_q: the same of the target network; no gradient.
-        behaviour: mu(.|x_s) of the actor that made the step, float32 [T + 1, B, A], by `targets.epsilon_greedy`; no
-            gradient. `c_trace` alone needs entries of actions that were not taken.
-        actions: a_s, int [T, B], in [0, A) on boundary rows, too.
+        target_q: Q'(x_s, .) of the target network, likewise; no gradient.
+        behaviour: mu(.|x_s) of the actor that made the step, float32 [T + 1, B, A], from `targets.epsilon_greedy`; no
+            gradient. Only `c_trace` reads entries of actions that were not taken.
+        actions: a_s, int [T, B], in [0, A), also on boundary rows.
         r_t: reward received after a_s, clipped as the agent clips it, float32 [T, B].
         discount_t: gamma, and 0 where step s ended the episode, float32 [T, B]. A time limit keeps gamma: the target
-            bootstraps from the last observation, which is the boundary row that follows.
-        is_boundary: bool [T, B], rows that are no transition.
+            bootstraps from the last observation, in the boundary row that follows.
+        is_boundary: bool [T, B], true for rows that are no transition.
         settings: see `SequenceLossSettings`.
         alpha: share of pi in the target policy of `c_trace`, scalar in [0, 1]: tf.sigmoid(phi).
 
     Returns:
         The loss and its extras.
 
-    Gradients: of `total`, to Q(x_s, a_s) in `q` alone, -clip(h(G_s) - Q(x_s, a_s), -k, k).
+    Gradients: `total` has a gradient only to Q(x_s, a_s) in `q`: -clip(h(G_s) - Q(x_s, a_s), -k, k).
 
-    Boundary: as in `q_targets.multistep_q`; where the rows of a sequence end without the episode's end, the targets
-        bootstrap from row T.
+    Boundary: as in `q_targets.multistep_q`; if a sequence ends before its episode, the targets bootstrap from row T.
 
     Raises:
-        ValueError: unknown method, `clip_error` not above 0, `trace_lambda` outside [0, 1], or shapes that do not fit.
-        tf.errors.InvalidArgumentError: shapes that do not fit, for dimensions known only when the graph runs.
+        ValueError: the method is unknown, `clip_error` is not above 0, `trace_lambda` is outside [0, 1], or shapes do
+            not fit.
+        tf.errors.InvalidArgumentError: shapes do not fit, for dimensions known only when the graph runs.
     """
     ranges.assert_in("dqn_loss", "(0, inf]", clip_error=settings.clip_error)
     ranges.assert_in("dqn_loss", "[0, 1]", trace_lambda=settings.trace_lambda)

@@ -1,4 +1,4 @@
-"""C-trace, Proposition 3.4 and Theorem 3.5: alpha and Q learned online from samples come to their limits."""
+"""C-trace, Proposition 3.4 and Theorem 3.5: alpha and Q learned online from samples converge to their limits."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ UNITS = {
     "online_phi": "distance of phi_k from phi* over that of phi_0",
     "online_values": "distance of Q_k from Q of the mixture at alpha* over that of Q_0",
 }
-"""Unit of each answer."""
+"""Unit of each answer, by name."""
 FARTHEST = 30.0
-"""Magnitude of the values of phi between which the root is looked for."""
+"""Bound on |phi| in the search for the root."""
 BISECTIONS = 60
-"""Halvings of what is between them."""
+"""Number of halvings of the interval that contains the root."""
 
 
 def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
-    """The answers on one problem, the largest over the pairs of phi_0 and Gamma."""
+    """Computes the answers on one problem, each the largest over the pairs of phi_0 and Gamma."""
     left = [shares_left(config, problem, phi, rate_share, rng) for phi, rate_share in config.starts]
     return dict(zip(UNITS, map(float, np.max(left, axis=0))))
 
 
 run = OnlineOnProblems(find_on_problem, UNITS, cases="starts", words="pairs of phi_0 and Gamma")
-"""Learns from samples."""
+"""Learns from sampled trajectories and compares the results with their limits."""
 
 
 def shares_left(
     config: ml_collections.ConfigDict, problem: Problem, phi: float, rate_share: float, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """|phi_k - phi*| over |phi_0 - phi*|, and the largest |Q_k - Q*| over pairs over the same of Q_0 = 0.
+    """Returns |phi_k - phi*| / |phi_0 - phi*| and max |Q_k - Q*| / max |Q_0 - Q*|, where Q_0 = 0.
 
     Args:
-        config: of the experiment.
-        problem: without terminal states.
+        config: configuration of the study.
+        problem: problem without terminal states.
         phi: phi_0.
-        rate_share: Gamma over C_nu(1), in (0, 1).
-        rng: for all samples.
+        rate_share: Gamma / C_nu(1), in (0, 1).
+        rng: source of all samples.
     """
     target = rate_share * average_rate(problem, 1.0)
     root = find_root(problem, target)
@@ -52,7 +52,7 @@ def shares_left(
 
 
 def find_root(problem: Problem, target_rate: float) -> float:
-    """phi*, at which C_nu(alpha(phi)) is Gamma: C_nu increases with phi."""
+    """Finds phi*, where C_nu(alpha(phi)), which increases with phi, equals Gamma."""
     low, high = -FARTHEST, FARTHEST
     for _ in range(BISECTIONS):
         middle = (low + high) / 2

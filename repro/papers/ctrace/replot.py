@@ -1,4 +1,4 @@
-"""Plots the figures of the tabular study again from their records: python -m repro.papers.ctrace.replot."""
+"""Plots the figures of the tabular studies from existing records: python -m repro.papers.ctrace.replot."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ STUDIES = {"tabular_learning": tabular_learning, "tabular_tradeoffs": tabular_tr
 
 
 def main() -> None:
-    """Writes the figures of all experiments in `results/`, whose records stay as they are."""
+    """Writes the figures of all experiments in `results/`; their records are not changed."""
     for folder in experiments():
         Study({}, steps=0, figure=plot(folder)).save_figure(folder)
         print(folder / "figure.svg")
 
 
 def experiments() -> list[Path]:
-    """Returns the folders of the tabular study's experiments."""
+    """Returns the folders of all experiments of the tabular studies."""
     return sorted((records.ROOT / "results/ctrace").glob("tabular_*"))
 
 
@@ -30,7 +30,7 @@ def plot(folder: Path) -> Figure:
     """Plots the figure of an experiment.
 
     Args:
-        folder: of the experiment; holds the records of its first seed.
+        folder: folder of the experiment, with the records of its first seed.
     """
     found = [records.read_record(path) for path in sorted(folder.glob("*/*/seed_1.json"))]
     config = ml_collections.ConfigDict(found[0]["config"])

@@ -24,11 +24,11 @@ PANELS = {
     "evaluation_early": ("Evaluation", "environment steps", "L2 distance of Q from that of the optimal policy"),
     "control_early": ("Control", "policy improvements", "loss of value, uniform first state"),
 }
-"""Title, x and y of each panel of the figure, by the answer whose record holds its numbers."""
+"""Title, x label and y label of each panel, by the answer whose record holds the panel's numbers."""
 ALPHA_DIGITS = 6
-"""Decimals of a difference of alphas."""
+"""Decimals to which differences of alphas are rounded."""
 LARGEST_ROUNDING = 1e-9
-"""A larger fixed-point bias is none of the linear solver's rounding."""
+"""Largest fixed-point bias that may be due to rounding in the linear solver."""
 
 
 def run(
@@ -38,7 +38,7 @@ def run(
     advance: Advance,
     find_experiment: FindExperiment | None = None,
 ) -> Study:
-    """Learns every repetition of both tasks with every method. Arguments as for `RunStudy`."""
+    """Learns both tasks with every method in every repetition. Arguments as for `RunStudy`."""
     pieces = [
         (config, seed, task, start)
         for task in (EVALUATION, CONTROL)
@@ -60,11 +60,11 @@ def run(
 
 
 def plot(config: ml_collections.ConfigDict, series: Mapping[str, Mapping[str, Any]]) -> Figure:
-    """Plots the figure, with a panel for each task that the study answers for.
+    """Plots the figure, with a panel for each task that is among the study's answers.
 
     Args:
-        config: of the study.
-        series: that of each answer which has one.
+        config: configuration of the study.
+        series: series of the answers that have one, by name.
     """
     lines = methods(config)
     rules = list(dict.fromkeys(method.rule for method in lines.values()))
@@ -79,7 +79,7 @@ def plot(config: ml_collections.ConfigDict, series: Mapping[str, Mapping[str, An
 
 
 def methods(config: ml_collections.ConfigDict) -> dict[str, Method]:
-    """The lines of the figure by their labels."""
+    """Returns the methods of the figure's lines, by label."""
     return {
         **{f"uncorrected, n = {n}": Method(UNCORRECTED, n=n) for n in config.methods.uncorrected_n},
         **{f"importance weighted, n = {n}": Method(IMPORTANCE, n=n) for n in config.methods.importance_n},
@@ -91,20 +91,20 @@ def methods(config: ml_collections.ConfigDict) -> dict[str, Method]:
 
 
 def learning_curves(config: ml_collections.ConfigDict, seed: int, task: str, start: int) -> np.ndarray:
-    """Errors after 0, 1, .. rounds of `evaluation.num_envs` repetitions, the first being `start`, [K + 1, M, R].
+    """Computes the errors after 0, 1, .. rounds in `evaluation.num_envs` repetitions from `start` on, [K + 1, M, R].
 
-    Evaluation: distance of Q from Q^pi, pi optimal. Control: loss of value of the greedy policy pi, which is the next
-    round's target; before the first round it is uniform, as Q is 0. In evaluation `learning.trajectory` says whether
-    methods learn from each round or from each episode, at its end, in a repetition at a time; experience is the same.
+    Evaluation: distance of Q from Q^pi, with pi optimal. Control: loss of value of the greedy policy pi, which is the
+    next round's target; before the first round it is uniform, as Q is 0. In evaluation, methods learn from rounds, or
+    from each episode at its end, one repetition at a time (`learning.trajectory`); the experience is the same.
 
     Args:
-        config: of the study.
-        seed: of the experience.
+        config: configuration of the study.
+        seed: seed of the experience.
         task: `evaluation` or `control`.
-        start: number of the first repetition; each piece of repetitions has a stream of random numbers of its own.
+        start: index of the first repetition; each group of repetitions has its own stream of random numbers.
 
     Raises:
-        ValueError: unknown trajectory.
+        ValueError: `learning.trajectory` or `learning.visits` is unknown.
     """
     mdp = mdps.chain(config.env.num_states, config.env.discount)
     mu, optimal = mdps.uniform_policy(mdp), mdps.optimal_policy(mdp)
@@ -114,7 +114,7 @@ def learning_curves(config: ml_collections.ConfigDict, seed: int, task: str, sta
     values, best = mdps.action_values(mdp, optimal), mdps.state_values(mdp, optimal)
     if config.learning.trajectory not in TRAJECTORIES:
         known = ", ".join(TRAJECTORIES)
-        raise ValueError(f"Unknown trajectory {config.learning.trajectory!r}: choose one of {known}.")
+        raise ValueError(f"learning.trajectory={config.learning.trajectory!r}: choose one of {known}.")
     rounds, length = config.learning[f"{task}_rounds"], config.learning.round_steps
     errors = np.empty((rounds + 1, len(lines), repetitions))
 
@@ -133,7 +133,7 @@ def learning_curves(config: ml_collections.ConfigDict, seed: int, task: str, sta
         for r in range(repetitions):
             alone, begin = slice(r, r + 1), 0
             for end, episode in finished_episodes(steps, mdp.terminal, r):
-                following = -(-end // length)  # the first round that ends with the episode, or later
+                following = -(-end // length)  # the first round that ends at or after the end of the episode
                 errors[begin:following, :, alone] = error(q[:, alone])
                 learn_from(episode, q[:, alone])
                 begin = following
@@ -147,11 +147,12 @@ def learning_curves(config: ml_collections.ConfigDict, seed: int, task: str, sta
 
 
 def groups(config: ml_collections.ConfigDict) -> dict[str, np.ndarray]:
-    """The lines of the figure that a sentence of the paper is about, as masks over `methods`, bool [M].
+    """Returns the groups of methods that the paper's statements compare, as masks over `methods`, bool [M].
 
-    `small_alpha` and `large_n` are those that Section 4 calls best at few steps of evaluation, `rest` are all others.
-    `contractive` are those that it calls best in early control: with fixed-point bias, and a contraction rate below
-    that of Retrace; `unbiased` are those without bias. Rate and bias are those of evaluating the optimal policy.
+    `small_alpha` and `large_n` are the methods that Section 4 calls best after few steps of evaluation, `rest` are all
+    others. `contractive` are the methods that it calls best in early control, with a fixed-point bias and a contraction
+    rate below that of Retrace; `unbiased` are those without bias. Rates and biases are those of evaluating the optimal
+    policy.
     """
     lines, compared = list(methods(config).values()), config.comparison
     rules = np.array([line.rule for line in lines])
@@ -174,7 +175,7 @@ def groups(config: ml_collections.ConfigDict) -> dict[str, np.ndarray]:
 
 
 def _rates_and_biases(config: ml_collections.ConfigDict) -> tuple[np.ndarray, np.ndarray]:
-    """Contraction rate and fixed-point bias of each method that evaluates the optimal policy, both [M], exact."""
+    """Returns the exact contraction rate and fixed-point bias of each method on the optimal policy, both [M]."""
     mdp = mdps.chain(config.env.num_states, config.env.discount)
     mu, optimal = mdps.uniform_policy(mdp), mdps.optimal_policy(mdp)
     ops = [operators.operator(mdp, optimal, mu, method) for method in methods(config).values()]
@@ -183,12 +184,12 @@ def _rates_and_biases(config: ml_collections.ConfigDict) -> tuple[np.ndarray, np
 
 
 def best_alphas(config: ml_collections.ConfigDict, errors: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The alpha whose mean error over repetitions is least, in each bootstrap resample, [B].
+    """Returns the alpha with the smallest mean error over repetitions, in each bootstrap resample, [B].
 
     Args:
-        config: of the study.
-        errors: of every method in every repetition, [M, R].
-        weights: of the repetitions in each resample, [B, R]; they sum to 1.
+        config: configuration of the study.
+        errors: error of every method in every repetition, [M, R].
+        weights: weights of the repetitions in each resample, [B, R]; they sum to 1.
     """
     alphas = np.array([line.alpha for line in methods(config).values()])
     lines = groups(config)["alpha_retrace"]
@@ -198,12 +199,12 @@ def best_alphas(config: ml_collections.ConfigDict, errors: np.ndarray, weights: 
 def moves_of_best_alpha(
     config: ml_collections.ConfigDict, errors: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """How far the best alpha falls below one of fewer rounds, and how far it rises from a round to the next, both [B].
+    """Returns the best alpha's largest drop below an earlier value and its largest rise in one round, both [B].
 
     Args:
-        config: of the study.
-        errors: of every method in every repetition, round by round, [K, M, R].
-        weights: of the repetitions in each resample, [B, R].
+        config: configuration of the study.
+        errors: error of every method in every repetition, round by round, [K, M, R].
+        weights: weights of the repetitions in each resample, [B, R].
     """
     best = np.array([best_alphas(config, values, weights) for values in errors])  # [K, B]
     falls = (np.maximum.accumulate(best) - best).max(0)
@@ -213,13 +214,13 @@ def moves_of_best_alpha(
 def _answers(
     config: ml_collections.ConfigDict, errors: np.ndarray, regrets: np.ndarray, rng: np.random.Generator
 ) -> dict[str, StudyResult]:
-    """Differences within a repetition, paired as all methods learn from the same experience; and the best alphas.
+    """Computes the answers: paired differences within repetitions, as experience is shared, and the best alphas.
 
     Args:
-        config: of the study.
-        errors: of evaluation, [K + 1, M, R].
-        regrets: of control, likewise.
-        rng: resamples repetitions.
+        config: configuration of the study.
+        errors: errors in evaluation, [K + 1, M, R].
+        regrets: losses of value in control, [K + 1, M, R].
+        rng: source of the bootstrap resamples.
     """
     labels, members, compared = list(methods(config)), groups(config), config.comparison
     early, late = errors[compared.early_evaluation_round], errors[-1]
@@ -241,32 +242,32 @@ def _answers(
         found[name] = StudyResult(UNITS[name], alphas, RESAMPLED, interval=interval)
     moves = moves_of_best_alpha(config, errors[compared.early_evaluation_round :], weights)
     for name, values in zip(("evaluation_best_alpha_fall", "evaluation_best_alpha_step"), moves):
-        interval = _grid_interval(values, resolution(config))  # what the grid leaves open of two best alphas
+        interval = _grid_interval(values, resolution(config))  # the grid's uncertainty in a difference of two alphas
         found[name] = StudyResult(UNITS[name], values, MOVES, interval=interval)
     return found
 
 
 def resolution(config: ml_collections.ConfigDict) -> float:
-    """Returns the largest step between two values of alpha that are tried: the best one is known no better."""
+    """Returns the largest step between neighbouring values of alpha on the grid, to which the best one is known."""
     return float(np.diff(np.unique([line.alpha for line in methods(config).values()])).max().round(ALPHA_DIGITS))
 
 
 def _grid_interval(values: np.ndarray, reach: float) -> tuple[float, float]:
-    """The 95 % interval of resampled best values of a grid in [0, 1], wider by what the grid leaves open each side."""
+    """Returns the 95 % interval of resampled best values on a grid in [0, 1], widened by `reach` on each side."""
     low, high = np.quantile(values, 0.025, method="lower"), np.quantile(values, 0.975, method="higher")
     return max(float(low) - reach, 0.0), min(float(high) + reach, 1.0)
 
 
 def _best(values: np.ndarray, members: np.ndarray) -> int:
-    """The line of least mean over repetitions among `members`, from [M, R] and bool [M].
+    """Returns the index of the smallest mean over repetitions among `members`, from [M, R] and bool [M].
 
-    The best of each repetition would be chosen by its noise.
+    The best of each single repetition would be selected by its noise.
     """
     return int(np.where(members, values.mean(-1), np.inf).argmin())
 
 
 def _resamples(config: ml_collections.ConfigDict, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Weights of `count` repetitions in each bootstrap resample, [B, R]."""
+    """Samples weights of `count` repetitions for each bootstrap resample, [B, R]."""
     return rng.multinomial(count, np.full(count, 1 / count), size=config.evaluation.resamples) / count
 
 
@@ -285,7 +286,7 @@ COMPARED = {
     "control_early": ("control_early", "unbiased", "contractive"),
     "control_late": ("control_late", "small_alpha", "retrace"),
 }
-"""Task and time of each difference, the group that the paper has behind and the one that it has ahead."""
+"""Task and time of each difference, and the groups that the paper calls worse and better."""
 
 UNITS = {
     "evaluation_early": "error at alpha = 1 minus error at small alpha, early",
@@ -303,26 +304,26 @@ UNITS = {
     "faster than Retrace, early",
     "control_late": "loss of value at small alpha minus loss at alpha = 1, at the end",
 }
-"""Unit of each answer; `comparison` in the configuration says when early is, and which n are large, which alpha small.
+"""Unit of each answer; `config.comparison` defines the early round, a large n and a small alpha.
 
-Of several methods the best one is meant, by its mean over repetitions at that time; other methods are those that have
-neither a large n nor a small alpha.
+Each group of methods is represented by its best one, by the mean over repetitions at that time. Other methods are those
+with neither a large n nor a small alpha.
 """
 
 
 def _series(
     config: ml_collections.ConfigDict, name: str, steps: int, errors: np.ndarray, rng: np.random.Generator
 ) -> dict[str, Any]:
-    """The numbers of a panel: experience, then each method's mean over repetitions and its bootstrap standard error.
+    """Returns a panel's numbers: experience, each method's mean over repetitions and its bootstrap standard error.
 
-    At most `SHOWN` rounds are kept, dense early on, as the axis is logarithmic.
+    At most `SHOWN` rounds are kept, with more of the early ones, as the axis is logarithmic.
 
     Args:
-        config: of the study.
-        name: of the panel, in `PANELS`.
-        steps: of experience in a round.
-        errors: of every method in every repetition, round by round, [K, M, R].
-        rng: resamples repetitions.
+        config: configuration of the study.
+        name: name of the panel, in `PANELS`.
+        steps: units of experience per round.
+        errors: error of every method in every repetition, round by round, [K, M, R].
+        rng: source of the bootstrap resamples.
     """
     weights = _resamples(config, errors.shape[-1], rng)
     rounds = np.unique(np.geomspace(1, len(errors) - 1, SHOWN).round().astype(int))
@@ -335,4 +336,4 @@ def _series(
 
 
 SHOWN = 60
-"""Most rounds in a record and in the figure."""
+"""Maximum number of rounds in a record and in the figure."""

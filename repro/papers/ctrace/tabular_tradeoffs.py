@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from repro.training.experiment import FindExperiment
 
 FAMILIES = (UNCORRECTED, IMPORTANCE, "retrace", "tree_backup")
-"""Methods of a figure; a family's place here is its number in the records' series."""
+"""Families of methods in a figure; a family's index is its number in the records' series."""
 
 EXACT = ("importance_bias",)
 """Answers that are the same number on every problem."""
 BIAS_DIGITS = 9
-"""Decimals of a recorded bias: what is smaller is rounding of the linear solver."""
+"""Decimals of recorded biases; smaller differences are rounding errors of the linear solver."""
 
 
 def run(
@@ -36,7 +36,7 @@ def run(
     advance: Advance,
     find_experiment: FindExperiment | None = None,
 ) -> Study:
-    """Answers the configuration's statements on random problems, and plots the figure of the first one.
+    """Computes the configuration's answers on random problems, and plots the figure of the first problem.
 
     Arguments as for `RunStudy`.
     """
@@ -71,8 +71,8 @@ def plot(config: ml_collections.ConfigDict, series: Mapping[str, Mapping[str, An
     """Plots the figure.
 
     Args:
-        config: of the study.
-        series: that of each answer which has one.
+        config: configuration of the study.
+        series: series of the answers that have one, by name.
     """
     points: dict[str, list[Sequence[float]]] = {}
     for pairing, *row in series[config.agent]["rows"]:
@@ -96,14 +96,14 @@ UNITS = {
     "tree_backup_bias": "bias of alpha-TreeBackup at its best contraction / of alpha-Retrace with as much gained",
     "tree_backup_variance": "largest share of its variance at alpha = 1 that alpha-TreeBackup loses",
 }
-"""Unit of each finding that answers a statement.
+"""Unit of each answer, without the letter of the pairing.
 
 Contraction gained is the contraction rate at alpha = 1 minus that at another alpha.
 """
 
 
 def is_certain(config: ml_collections.ConfigDict, letter: str) -> bool:
-    """Whether all problems of a pairing are one and the same: the chain, and policies that are not sampled."""
+    """Returns whether all problems of a pairing are identical: the chain, with policies that are not sampled."""
     (policies,) = (p[1:] for p in config.problem.pairings if p[0] == letter)
     return config.env.task == "chain" and "dirichlet" not in policies
 
@@ -111,7 +111,7 @@ def is_certain(config: ml_collections.ConfigDict, letter: str) -> bool:
 def findings(
     config: ml_collections.ConfigDict, seed: int, letter: str, start: int, stop: int
 ) -> list[dict[str, float]]:
-    """What the configuration asks about the problems start to stop - 1 of a pairing, in the units of `UNITS`."""
+    """Computes the configuration's answers on the problems start to stop - 1 of a pairing, in the units of `UNITS`."""
     wanted = [find for name, find in FINDINGS.items() if any(answer.startswith(name) for answer in config.answers)]
     found = []
     for number in range(start, stop):
@@ -121,10 +121,10 @@ def findings(
 
 
 def pareto_ratios(problem: Problem, n_max: int) -> np.ndarray:
-    """Bias of alpha-Retrace over that of the uncorrected n-step return, n = 2 .. n_max, [n_max - 1].
+    """Ratio of alpha-Retrace's bias to that of the uncorrected n-step return, n = 2 .. n_max, [n_max - 1].
 
-    For each n, alpha is the one whose contraction rate is that of the n-step return. NaN where Retrace itself contracts
-    as fast or faster: it has no bias, but no alpha makes contraction equal.
+    For each n, alpha is chosen so that the contraction rate equals that of the n-step return. NaN where Retrace itself
+    contracts as fast or faster: it has no bias, but no alpha gives the same contraction rate.
     """
     mdp, pi, mu = problem
     alphas = operators.alpha_for_rate(mdp, pi, mu, operators.uncorrected_rates(mdp, mu, n_max)[1:])
@@ -136,12 +136,12 @@ def pareto_ratios(problem: Problem, n_max: int) -> np.ndarray:
 
 
 def make_problem(config: ml_collections.ConfigDict, seed: int, letter: str, number: int) -> Problem:
-    """Problem number `number` of a pairing; the pairings of one number share the MDP.
+    """Returns problem number `number` of a pairing; all pairings share the MDP of that number.
 
     Problems of different `config.problem.stream` are independent.
 
     Raises:
-        ValueError: unknown task or policy.
+        ValueError: the task or a policy is unknown.
     """
     env, stream = config.env, config.problem.stream
     rng = np.random.default_rng([seed, number, 0, stream])
@@ -159,7 +159,7 @@ def make_problem(config: ml_collections.ConfigDict, seed: int, letter: str, numb
 
 
 def methods(config: ml_collections.ConfigDict) -> list[Method]:
-    """The points of a figure, family after family."""
+    """Returns the methods that are the points of a figure, family after family."""
     alphas = np.linspace(0.0, 1.0, config.methods.alphas)
     return [
         *(Method(UNCORRECTED, n=n) for n in range(1, config.methods.uncorrected_n + 1)),
@@ -173,9 +173,9 @@ def methods(config: ml_collections.ConfigDict) -> list[Method]:
 
 
 def tradeoffs(config: ml_collections.ConfigDict, seed: int, letter: str) -> list[list[float]]:
-    """Rows (family, n or alpha, contraction rate, fixed-point bias, variance) of the pairing's first problem.
+    """Computes rows (family, n or alpha, contraction rate, fixed-point bias, variance) for a pairing's first problem.
 
-    Variance is Definition 1.4 at Q = 0, estimated from trajectories that start in `initial` and follow mu.
+    The variance is Definition 1.4 at Q = 0, estimated from trajectories that start in `initial` and follow mu.
     """
     mdp, pi, mu = make_problem(config, seed, letter, 0)
     rng = np.random.default_rng([seed, 0, ord(letter), config.problem.stream + 1])
@@ -229,7 +229,7 @@ def _tree_backup(config: ml_collections.ConfigDict, problem: Problem) -> dict[st
     points = [Method("tree_backup", alpha=float(alpha)) for alpha in alphas]
     rates = [operators.contraction_rate(operators.operator(mdp, pi, mu, point)) for point in points]
     best, gained = alphas[np.argmin(rates)], rates[-1] - min(rates)
-    retrace = operators.alpha_retrace_rates(mdp, pi, mu, np.ones(1)).max()  # and 0 at alpha = 0
+    retrace = operators.alpha_retrace_rates(mdp, pi, mu, np.ones(1)).max()  # 0 at alpha = 0
     (equal,) = operators.alpha_for_rate(mdp, pi, mu, np.array([retrace - gained]))
     mixed = mdps.action_values(mdp, mdps.mix(pi, mu, np.array([best, equal])[:, None, None]))
     biases = np.linalg.norm(mixed - mdps.action_values(mdp, pi), axis=(1, 2))
@@ -247,11 +247,11 @@ FINDINGS: Mapping[str, Callable[[ml_collections.ConfigDict, Problem], dict[str, 
     "retrace": _retrace,
     "tree_backup": _tree_backup,
 }
-"""What is found on a problem, by the beginning of the answers' names."""
+"""Functions that compute the answers on a problem, by the beginning of the answers' names."""
 
 
 def _growth(problem: Problem, rule: str) -> float:
-    """log10 of the exact variance at n = 3 over that at n = 2."""
+    """log10 of the ratio of the exact variances at n = 3 and n = 2."""
     two, three = (_variance(problem, Method(rule, n=n)) for n in (2, 3))
     return math.log10(three / two)
 
@@ -271,7 +271,7 @@ def _policy(name: str, mdp: mdps.FiniteMDP, exploration: float, rng: np.random.G
         return mdps.optimal_policy(mdp)
     if name == "exploring":
         return mdps.mix(mdps.uniform_policy(mdp), mdps.optimal_policy(mdp), exploration)
-    raise ValueError(f"Unknown policy {name!r}: choose dirichlet, uniform, optimal or exploring.")
+    raise ValueError(f"problem.pairings: unknown policy {name!r}, choose dirichlet, uniform, optimal or exploring.")
 
 
 def _series(points: dict[str, list[list[float]]]) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Targets of C-trace's agents (Section 4; Appendix E): one batch of sequences, four methods.
+"""Targets of C-trace's agents (Section 4; Appendix E): four methods for a batch of sequences.
 
     method       target of Q(x_s, a_s)                                    policy in it
     double_dqn   n-step uncorrected return with n = 1                     pi
@@ -6,8 +6,8 @@
     retrace      Retrace (Eq. 4)                                          pi
     c_trace      alpha-Retrace (Section 3), alpha adapted by Eq. 7        alpha pi + (1 - alpha) mu
 
-pi is greedy on the online network, the values come from the target network: every method selects as Double DQN does
-(Appendix E.2). lambda multiplies the traces of Retrace and C-trace; the paper uses 1 and tried 0.97 (Appendix E).
+pi is greedy on the online network, and the values are those of the target network, as in Double DQN (Appendix E.2).
+lambda multiplies the traces of Retrace and C-trace; the paper uses 1 and tried 0.97 (Appendix E).
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ METHODS = ("double_dqn", "n_step", "retrace", "c_trace")
 
 
 class Sequences(NamedTuple):
-    """T steps of B sequences; what ends in `_t` belongs to x_{s+1}, as everywhere in `repro.ops.q_targets`.
+    """T steps of B sequences; names that end in `_t` belong to x_{s+1}, as in `repro.ops.q_targets`.
 
     Attributes:
         r_t: reward received after a_s, float32 [T, B].
         discount_t: gamma, and 0 where step s ended the episode, float32 [T, B]. A time limit keeps gamma.
         q_t: Q(x_{s+1}, .) of the target network, in units of the return, float32 [T, B, A].
-        q_t_a: its entry at a_{s+1}, float32 [T, B].
-        pi_t, mu_t: target and behaviour policy in x_{s+1}, float32 [T, B, A]. mu_t is needed where a time limit made
-            x_{s+1} the last observation, too.
+        q_t_a: entry of `q_t` at a_{s+1}, float32 [T, B].
+        pi_t, mu_t: target and behaviour policy in x_{s+1}, float32 [T, B, A]. mu_t is also read where a time limit made
+            x_{s+1} the last observation.
         log_rho_t: log(pi(a_{s+1}|x_{s+1}) / mu(a_{s+1}|x_{s+1})), float32 [T, B]; -inf where pi is 0.
-        is_boundary: bool [T, B], rows that are no transition.
+        is_boundary: bool [T, B], true for rows that are no transition.
     """
 
     r_t: tf.Tensor
@@ -49,7 +49,7 @@ class Sequences(NamedTuple):
 
 
 class Target(NamedTuple):
-    """G_s, the target of Q(x_s, a_s), and C_hat_s, the rate at which it contracts, each float32 [T, B]."""
+    """The target G_s of Q(x_s, a_s) and its contraction rate C_hat_s, each float32 [T, B]."""
 
     target: tf.Tensor
     contraction: tf.Tensor
@@ -63,7 +63,7 @@ def n_step(sequences: Sequences, gamma: float, n: int) -> Target:
     Args:
         sequences: the batch.
         gamma: discount in [0, 1).
-        n: steps of reward, at least 1.
+        n: number of rewards in a full window, at least 1.
 
     Gradients: none. Boundary and errors are those of `q_targets.n_step_uncorrected`; on boundary rows the target is 0
         and the contraction 1.
@@ -108,17 +108,17 @@ def alpha_retrace(sequences: Sequences, gamma: float, alpha: Scalar, trace_lambd
 def compute_target(
     method: str, sequences: Sequences, *, gamma: float, n: int, alpha: Scalar, trace_lambda: float = 1.0
 ) -> Target:
-    """The target of one of the four methods.
+    """Computes the target of one of the four methods.
 
     Args:
         method: one of `METHODS`.
         sequences, gamma: as for `n_step`.
-        n: read by `n_step` alone.
-        alpha: read by `c_trace` alone.
-        trace_lambda: read by `retrace` and `c_trace`.
+        n: as for `n_step`; read only by that method.
+        alpha: as for `alpha_retrace`; read only by `c_trace`.
+        trace_lambda: as for `alpha_retrace`; read only by `retrace` and `c_trace`.
 
     Raises:
-        ValueError: unknown method, and as the method's function.
+        ValueError: the method is unknown; otherwise as for the method's function.
     """
     if method == "double_dqn":
         return n_step(sequences, gamma, 1)
@@ -132,26 +132,26 @@ def compute_target(
 
 
 def greedy(q: tf.Tensor) -> tf.Tensor:
-    """The greedy policy, the first of equal actions: [..., A] to probabilities [..., A]. Gradients: none."""
+    """The greedy policy, with the first of equal actions: [..., A] to probabilities [..., A]. Gradients: none."""
     return tf.one_hot(tf.argmax(q, axis=-1), q.shape[-1])
 
 
 def epsilon_greedy(greedy_actions: tf.Tensor, epsilon: Scalar, num_actions: int) -> tf.Tensor:
-    """mu(a|x) = (1 - epsilon) [a is greedy] + epsilon / A, from the two numbers that an actor has to store.
+    """mu(a|x) = (1 - epsilon) [a is greedy] + epsilon / A, from the two numbers that actors store.
 
-    mu of the taken action alone does not do: the mixture's expectation reads all of mu(.|x), and after an exploratory
-    action nobody knows which one the actor held for greedy.
+    mu of the action taken would not suffice: the mixture's expectation reads all of mu(.|x), and an exploratory action
+    does not reveal which action was greedy for the actor.
 
     Args:
-        greedy_actions: of the actor's network when it acted, int [...], in [0, A).
-        epsilon: of that actor, float32 in [0, 1], scalar or in the shape of `greedy_actions`.
+        greedy_actions: greedy actions of the actor's network when it acted, int [...], in [0, A).
+        epsilon: epsilon of that actor, float32 in [0, 1], a scalar or in the shape of `greedy_actions`.
         num_actions: A.
 
     Returns:
         Probabilities, float32 [..., A]. Gradients: none to `greedy_actions`, exact to `epsilon`.
 
     Raises:
-        ValueError: an `epsilon` that is a number outside its range.
+        ValueError: `epsilon` is a number outside its range.
     """
     ranges.assert_in("epsilon_greedy", "[0, 1]", epsilon=epsilon)
     epsilon = tf.convert_to_tensor(epsilon, tf.float32)[..., tf.newaxis]

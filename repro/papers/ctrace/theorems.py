@@ -35,7 +35,7 @@ UNITS = {
     "squared_error": "squared error over its bound",
     "trade_off": "root variance, contraction and bias over their bound",
 }
-"""Unit of each answer."""
+"""Unit of each answer, by name."""
 EXTREMES: dict[str, Extreme] = {
     "largest_rate": "largest",
     "growth": "smallest",
@@ -47,11 +47,11 @@ EXTREMES: dict[str, Extreme] = {
     "trade_off": "smallest",
 }
 HALVINGS = 30
-"""Most halvings of 1 - alpha until alpha-Retrace keeps the greedy policy."""
+"""Maximum number of halvings of 1 - alpha in the search for an alpha-Retrace that keeps the greedy policy."""
 
 
 def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
-    """The answers on one problem, each the worst over the values of alpha, n, pairs (x, a) and update rules."""
+    """Computes the answers on one problem, each the worst over the values of alpha, n, (x, a) and the update rules."""
     mdp, pi, mu = problem
     batch, alphas = Batch(problem, config.num_steps), np.array(config.alphas)
     retraces = [batch.alpha_retrace(alpha) for alpha in alphas]
@@ -91,11 +91,11 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
 
 
 run = OnProblems(find_on_problem, UNITS, EXTREMES)
-"""Answers the statements; nothing is simulated."""
+"""Checks the statements on random problems; no trajectories are sampled."""
 
 
 def printed_rates(problem: Problem, alpha: float, num_terms: int | None = None) -> np.ndarray:
-    """C(alpha|x, a) of Eq. (5) as it stands, [SA]: one minus 1 - gamma times a sum over t, or its first terms."""
+    """C(alpha|x, a) of Eq. (5) as printed, [SA]: 1 - (1 - gamma) times a sum over t, or over its first terms only."""
     mdp, pi, mu = problem
     step = operators.step_matrix(mdp, mu * ((1 - alpha) + alpha * np.minimum(1.0, pi / mu)))
     total = np.linalg.inv(np.eye(mu.size) - step)
@@ -105,14 +105,14 @@ def printed_rates(problem: Problem, alpha: float, num_terms: int | None = None) 
 
 
 def slopes(rates: np.ndarray, alphas: np.ndarray) -> np.ndarray:
-    """How much each rate, [K, SA], grows from one of the increasing alphas [K] to the next, over their distance."""
+    """Slopes of each rate, [K, SA], between successive alphas [K], which increase: [K - 1, SA]."""
     return np.diff(rates, axis=0) / np.diff(alphas)[:, None]
 
 
 def growth_unvisited(problem: Problem, alphas: np.ndarray, num_steps: int) -> float:
-    """Largest slope of the rate from state 0, where pi and mu differ there alone and no state leads there.
+    """Largest slope of the rate in state 0 on a problem where only there pi and mu differ and no step leads there.
 
-    Its visitation distribution has the first state, so that by Definition 3.1 the policies are distinguishable.
+    The visitation distribution includes the first state, so that the policies are distinguishable by Definition 3.1.
     """
     mdp, pi, mu = problem
     transitions, pi = mdp.transitions.copy(), np.concatenate([pi[:1], mu[1:]])
@@ -125,9 +125,9 @@ def growth_unvisited(problem: Problem, alphas: np.ndarray, num_steps: int) -> fl
 
 
 def greedy_rate(problem: Problem) -> float:
-    """Proposition 3.3: the least found rate of an alpha-Retrace that keeps the greedy policy, over Retrace's.
+    """Proposition 3.3: rate of an alpha-Retrace that keeps the greedy policy, divided by the rate of Retrace.
 
-    1 where every alpha below 1 that was tried changes it.
+    Alpha is the first of 1/2, 3/4, 7/8, .. that keeps the policy. Returns 1 if none of those tried does.
     """
     mdp, pi, mu = problem
     greedy = mdps.action_values(mdp, pi).argmax(axis=1)
@@ -140,7 +140,7 @@ def greedy_rate(problem: Problem) -> float:
 
 
 def power(problem: Problem, policy: np.ndarray, n: int) -> Operator:
-    """(T^policy)^(n-1) T^pi, one Bellman operator after the other."""
+    """(T^policy)^(n-1) T^pi, by applying one Bellman operator after the other."""
     mdp, pi, _ = problem
 
     def bellman(followed: np.ndarray, q: np.ndarray) -> np.ndarray:
@@ -155,7 +155,7 @@ def power(problem: Problem, policy: np.ndarray, n: int) -> Operator:
 
 
 def periodic_values(problem: Problem, n: int) -> np.ndarray:
-    """Q of the policy that takes n - 1 actions of mu after the first, then one of pi, and so on (B.1), [S, A].
+    """Q of the periodic policy that after the first action takes n - 1 actions of mu, then one of pi, .. (B.1), [S, A].
 
     Solved over pairs and phases at once: in phase i, i + 1 steps after the first action, policy i acts.
     """
@@ -170,7 +170,7 @@ def periodic_values(problem: Problem, n: int) -> np.ndarray:
 
 
 class Batch:
-    """Every path of a problem as sequences of the agents' targets, T rows of them."""
+    """Every path of a problem as sequences of T rows, in the format of the agents' targets."""
 
     def __init__(self, problem: Problem, num_steps: int) -> None:
         self._problem = mdp, pi, mu = problem
@@ -178,11 +178,11 @@ class Batch:
         x, self._a = self._paths.trajectories  # [T + 1, N], [T, N]
         self._x = x[1:]
         self._pairs = x[:-1] * mdp.num_actions + self._a  # [T, N]
-        self._next_a = np.concatenate([self._a[1:], np.zeros_like(self._a[:1])])  # the last one is not read
+        self._next_a = np.concatenate([self._a[1:], np.zeros_like(self._a[:1])])  # the last row is not read
         self._log_rho = np.log(pi / mu)
 
     def alpha_retrace(self, alpha: float) -> Operator:
-        """The operator of endless trajectories, whose last target is given, as a reward and an end of the episode."""
+        """The operator of endless trajectories; a path's last target is given, as a reward that ends the episode."""
         discount = np.full(self._a.shape, self._problem.mdp.discount)
         discount[-1] = 0.0
 
@@ -193,12 +193,12 @@ class Batch:
         return paths.endless(expected, self._problem.pi.size)
 
     def truncated_retrace(self) -> Operator:
-        """The operator of Retrace on T steps, which bootstraps from what follows them."""
+        """The operator of Retrace on T steps, which bootstraps from the state after them."""
         gamma = self._problem.mdp.discount
         return self._n_step(lambda sequences: targets.alpha_retrace(sequences, gamma, 1.0).target)
 
     def uncorrected(self, n: int) -> Operator:
-        """The operator of n-step returns, n at most T."""
+        """The operator of uncorrected n-step returns, n at most T."""
         gamma = self._problem.mdp.discount
         return self._n_step(lambda sequences: targets.n_step(sequences, gamma, n).target)
 
@@ -213,7 +213,7 @@ class Batch:
         return self._n_step(target)
 
     def estimate(self, alpha: float) -> np.ndarray:
-        """C_hat of whole paths in expectation, [SA]."""
+        """Expectation of C_hat over whole paths, [SA]."""
         log_rho, gamma = self._log_rho[self._x, self._next_a], self._problem.mdp.discount
         found = contraction_estimate(log_rho, np.ones(log_rho.shape), alpha, gamma=gamma)
         return self._paths.expectation(found[0].numpy(), self._problem.mdp).ravel()
@@ -227,12 +227,12 @@ class Batch:
     def _sequences(
         self, q: np.ndarray, discount: np.ndarray, last_targets: np.ndarray | None = None
     ) -> targets.Sequences:
-        """A sequence for every path and column of q [SA, K], with the last reward replaced where one is given."""
+        """Returns a sequence for every path and column of q [SA, K]; `last_targets` replace the last rewards."""
         mdp, pi, mu = self._problem
         columns, num_rows = q.shape[1], len(self._a)
 
         def repeated(rows: np.ndarray) -> np.ndarray:
-            """[T, N, ...] to [T, N K, ...]."""
+            """Repeats [T, N, ...] to [T, N K, ...]."""
             return np.repeat(rows, columns, axis=1).astype(np.float32)
 
         rewards = repeated(mdp.rewards.ravel()[self._pairs])
@@ -252,7 +252,7 @@ class Batch:
         )
 
     def _expectation(self, target: tf.Tensor) -> np.ndarray:
-        """The expectation of the targets of first pairs, [T, N K] to [SA, K]."""
+        """Returns the expected targets of the first pairs, [SA, K], from targets [T, N K]."""
         first = target[0].numpy().reshape(self._pairs.shape[1], -1)
         return self._paths.expectation(first, self._problem.mdp).reshape(self._problem.pi.size, -1)
 

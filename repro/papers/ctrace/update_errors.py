@@ -23,21 +23,21 @@ METHODS = (
 )
 """Update rules of `sampled_updates`."""
 FAR = 20.0
-"""Std of the entries of a table that is far from every fixed point."""
+"""Std of the entries of a random table far from every fixed point."""
 NUM_STEPS = 2
-"""Length of the trajectory from each pair."""
+"""Number of steps of the trajectory from each pair."""
 
 
 class UpdateErrors(NamedTuple):
-    """Exact quantities of one update T_hat of a table Q, which approximates an operator T.
+    """Exact quantities of a sampled update T_hat of a table Q, which approximates an operator T.
 
     Attributes:
         error: E||T_hat Q - Q^pi|| in sup norm.
-        square: E||T_hat Q - Q^pi||^2, Euclidean as all that follows but `distance`.
-        variance: E||T_hat Q - T Q||^2.
+        square: E||T_hat Q - Q^pi||^2 in Euclidean norm.
+        variance: E||T_hat Q - T Q||^2 in Euclidean norm.
         rate: Gamma, the contraction rate of T.
         distance: ||Q - Q_tilde|| in sup norm, Q_tilde the fixed point of T.
-        bias: ||Q_tilde - Q^pi||.
+        bias: ||Q_tilde - Q^pi|| in Euclidean norm.
         size: |X| |A|.
     """
 
@@ -51,20 +51,20 @@ class UpdateErrors(NamedTuple):
 
     @property
     def bound(self) -> float:
-        """The bound of `error` (Proposition 2.1)."""
+        """Bound on `error` (Proposition 2.1)."""
         return self.variance**0.5 + self.rate * self.distance + self.bias
 
     @property
     def bound_of_square(self) -> float:
-        """The bound of `square` (Proposition B.2)."""
+        """Bound on `square` (Proposition B.2)."""
         return 3 * (self.variance + self.rate**2 * self.size * self.distance**2 + self.bias**2)
 
 
 def update_errors(problem: Problem, method: Method, q: np.ndarray) -> UpdateErrors:
-    """An update from independent trajectories, one from each pair; all combinations of them are summed.
+    """Errors of an update from independent trajectories, one from each pair, by a sum over all combinations of them.
 
     Args:
-        problem: of so few states and actions that they can be.
+        problem: problem small enough for that sum.
         method: the update rule.
         q: the table, [S, A].
     """
@@ -72,8 +72,8 @@ def update_errors(problem: Problem, method: Method, q: np.ndarray) -> UpdateErro
     every = paths.all_paths(mdp, mu, NUM_STEPS)
     first = every.trajectories.states[0] * mdp.num_actions + every.trajectories.actions[0]
     targets = sampled_targets(mdp, every.trajectories, pi, mu, [method], q)[0]
-    of_pairs = [np.flatnonzero((first == pair) & (every.probability > 0)) for pair in range(mu.size)]
-    picks = np.stack(np.meshgrid(*of_pairs, indexing="ij"), axis=-1).reshape(-1, mu.size)
+    path_indices = [np.flatnonzero((first == pair) & (every.probability > 0)) for pair in range(mu.size)]
+    picks = np.stack(np.meshgrid(*path_indices, indexing="ij"), axis=-1).reshape(-1, mu.size)
     tables, chances = targets[picks], every.probability[picks].prod(axis=1)  # [K, SA] and [K]
     op = operators.operator(mdp, pi, mu, method, horizon=NUM_STEPS)
     values, fixed = mdps.action_values(mdp, pi), operators.fixed_point(op, mdp)
@@ -89,20 +89,20 @@ def update_errors(problem: Problem, method: Method, q: np.ndarray) -> UpdateErro
 
 
 def sampled_updates(problem: Problem, rng: np.random.Generator) -> Iterator[UpdateErrors]:
-    """Updates of several methods, from Q = 0, from a random Q far away and from Q^pi."""
+    """Yields the errors of updates by several methods, from Q = 0, from a random Q far away and from Q^pi."""
     far = FAR * rng.normal(size=problem.pi.shape)
     tables = (np.zeros_like(far), far, mdps.action_values(problem.mdp, problem.pi))
     return (update_errors(problem, method, q) for method in METHODS for q in tables)
 
 
 RULES = ("seen", "importance", "ignoring")
-"""Rules of `trade_offs`: what is seen as it is, without bias, and nothing at all."""
+"""Rules of `trade_offs` for estimating rewards: seen rewards unchanged, importance weighted, or all ignored."""
 RATES = (0.0, 0.1, 0.5)
-"""Their contraction rates; from 0.5 on the term of the rate alone reaches the bound."""
+"""Contraction rates of the rules; from 0.5 on, the rate's term alone reaches the bound."""
 
 
 class TradeOff(NamedTuple):
-    """Both sides of Theorem 2.2 for R_max = 1, and of the first its largest root variance and its largest bias."""
+    """Both sides of Theorem 2.2 for R_max = 1, and the largest root variance and the largest bias in the first side."""
 
     total: float
     bound: float
@@ -113,19 +113,19 @@ class TradeOff(NamedTuple):
 def trade_offs(problem: Problem, pairs: np.ndarray, samples: int) -> dict[tuple[str, float], TradeOff]:
     """Theorem 2.2 for each of `RULES` and each of `RATES`.
 
-    A rule knows P, sees the rewards of `samples` independent pairs, and solves for Q with an estimate of all rewards:
-    0 for those that it has not seen, or each seen one over its expected number (importance sampling, without bias), or
-    0 for all. Its table is Gamma Q + (1 - Gamma) times that solution, so that Gamma is its contraction rate and the
-    mean solution its fixed point. The supremum is over the two MDPs of the proof for each set of pairs, which have
-    rewards of 1 or -1 in the set alone.
+    Each rule knows P, sees the rewards of `samples` independent pairs, and solves for Q with estimates of all rewards:
+    seen rewards unchanged and 0 for the others; seen rewards weighted by their number over its expectation (importance
+    sampling, unbiased); or 0 for all. Its table is Gamma Q + (1 - Gamma) times that solution, so that Gamma is its
+    contraction rate and the mean solution its fixed point. The supremum is over the two MDPs of the proof for each set
+    of pairs, which have rewards of 1 or -1 in that set only.
 
     Args:
-        problem: of so few states and actions that all sets of pairs can be counted; its rewards do not matter.
+        problem: problem small enough to enumerate all sets of pairs; its rewards do not matter.
         pairs: probability of each pair, [SA], all above 0.
-        samples: at least 1.
+        samples: number of sampled pairs, at least 1.
 
     Returns:
-        Both sides by rule and rate.
+        Both sides, by rule and rate.
     """
     mdp, pi, _ = problem
     size = len(pairs)
@@ -143,7 +143,7 @@ def trade_offs(problem: Problem, pairs: np.ndarray, samples: int) -> dict[tuple[
         q_pi = successors @ rewards
         bound = (1 - delta) * q_pi.max()  # D / (1 - gamma) is the largest entry of Q
         for rule, rate in found:
-            estimates = (weights[rule] * rewards) @ successors.T  # the other MDP of the proof has all signs reversed
+            estimates = (weights[rule] * rewards) @ successors.T  # in the other MDP of the proof all signs are reversed
             mean = chances @ estimates
             root_variance = (1 - rate) * float(np.sqrt(chances @ ((estimates - mean) ** 2).sum(axis=1)))
             bias = float(np.linalg.norm(mean - q_pi))

@@ -16,7 +16,7 @@ from repro.papers.impala.loss import ImpalaLoss, VtraceLossSettings, impala_loss
 from repro.training.unroll_agent import UnrollAgent
 
 DESCRIBED = {"entropy": "entropy", "rho_clipped": "rho_clipped", "value": "values"}
-"""Names of means in the log, to those of the loss's extras."""
+"""Extras of the loss whose means are logged, by their names in the log."""
 
 
 class ImpalaAgent(UnrollAgent):
@@ -24,12 +24,13 @@ class ImpalaAgent(UnrollAgent):
 
     `train` takes a batch of unrolls, `Trajectory` [B, T+1, ...]: T transitions and the observation after the
     last one, from which the targets bootstrap; action, reward and discount of the last row are not read.
-    Losses are summed over batch and time (Table C.1), over all replicas under `tf.distribute`. `train_on_policy` is an
-    update of A3C: at the weights that acted every importance weight is 1, and the V-trace target is the n-step return.
+    Losses are summed over batch and time (Table C.1), and under `tf.distribute` over all replicas. `train_on_policy`
+    is an update of A3C: at the weights that acted every importance weight is 1, and the V-trace target is the n-step
+    return.
 
     Args:
-        time_step_spec, action_spec: of one unbatched environment.
-        network: policy logits and values.
+        time_step_spec, action_spec: specs of one unbatched environment.
+        network: network of policy logits and values.
         optimizer: Keras optimiser; its learning-rate schedule counts updates.
         discount: gamma, in [0, 1].
         loss_settings: coefficients of the loss.
@@ -91,8 +92,8 @@ class ImpalaAgent(UnrollAgent):
     ) -> tf_agent.LossInfo:
         losses = self._per_step_loss(experience)
         live = time_major(experience.step_type)[:-1] != StepType.LAST  # [T, B]
-        described = {name: losses.extras[of_steps] for name, of_steps in DESCRIBED.items()}
-        replicas = float(tf.distribute.get_strategy().num_replicas_in_sync)  # over which scalars are averaged
+        described = {name: losses.extras[key] for name, key in DESCRIBED.items()}
+        replicas = float(tf.distribute.get_strategy().num_replicas_in_sync)  # scalars are averaged over them
         extra = {
             "policy_gradient_loss": replicas * tf.reduce_sum(losses.policy_gradient),
             "baseline_loss": replicas * tf.reduce_sum(losses.baseline),

@@ -15,14 +15,20 @@ CORRECTIONS = {
     "epsilon": v_targets.no_correction,
     "none": v_targets.no_correction,
 }
-"""Section 5.2.2. `epsilon` differs from `none` in the logarithm of the policy gradient, not in the targets."""
+"""Target operators of the corrections of Section 5.2.2; `epsilon` differs from `none` only in the policy gradient."""
 
 EPSILON_CORRECTION = 1e-6
-"""Added to pi(a|x) inside the logarithm of the policy gradient (Section 5.2.2, item 2; assumed: there alone)."""
+"""Constant added to pi(a|x) in the policy gradient's logarithm (Section 5.2.2, item 2; assumed: only there)."""
 
 
 class VtraceLossSettings(NamedTuple):
-    """What the loss needs besides data; every field of a configuration's `loss` section but the discount."""
+    """Settings of the loss: all fields of a configuration's `loss` section except the discount.
+
+    correction: one of `CORRECTIONS`.
+    lambda_, clip_rho, clip_c, clip_pg_rho, alpha_rho, alpha_c: as for `v_targets.vtrace`.
+    entropy_cost, baseline_cost: weights of the entropy bonus and of the baseline loss.
+    half_baseline: whether the baseline loss is half the square instead of the square.
+    """
 
     correction: str
     lambda_: float
@@ -57,14 +63,14 @@ def impala_loss(
     is_boundary: tf.Tensor,
     settings: VtraceLossSettings,
 ) -> ImpalaLoss:
-    """The three terms of Section 4.2, unreduced; the paper sums them over batch and time.
+    """Computes the three terms of Section 4.2, unreduced; the paper sums them over batch and time.
 
         total_s = - rho_s log pi(a_s|x_s) (r_s + gamma v_{s+1} - V(x_s))      policy gradient
                   + baseline_cost * 1/2 (v_s - V(x_s))^2                       baseline (1/2: `half_baseline`)
                   - entropy_cost * H(pi(.|x_s))                                entropy bonus
 
-    with v_s the V-trace target of Eq. (1), or the target of another correction of Table 2. Its extras, [T, B], are
-    `entropy`, `rho_clipped`, `targets` and `values`, of boundary rows too, which are no transitions.
+    with v_s the V-trace target of Eq. (1), or the target of another correction of Table 2. The extras, [T, B], are
+    `entropy`, `rho_clipped`, `targets` and `values`, with entries for boundary rows, too, which are no transitions.
 
     Args:
         target_logits: pi's logits, float32 [T, B, A]; receive the policy and entropy gradients.
@@ -74,11 +80,11 @@ def impala_loss(
         discount_t: gamma, or 0 where the step ended the episode, float32 [T, B].
         v_tm1: V(x_s), float32 [T, B]; receives the baseline gradient.
         v_t: V(x_{s+1}), float32 [T, B]; no gradient.
-        is_boundary: bool [T, B], rows that are no transition (the observation is the last of a game).
+        is_boundary: bool [T, B], true for rows that are no transition (the observation is the last of a game).
         settings: coefficients and the name of the correction.
 
     Raises:
-        ValueError: unknown correction, and as for `v_targets.vtrace`.
+        ValueError: the correction is unknown; otherwise as for `v_targets.vtrace`.
     """
     ranges.assert_one_of("impala_loss", CORRECTIONS, correction=settings.correction)
     log_rho = tf.stop_gradient(categorical.log_ratio(target_logits, behaviour_logits, actions))

@@ -1,4 +1,4 @@
-"""Population-based training, IMPALA's Appendix E: the rule alone, in pure functions."""
+"""The rule of population-based training (IMPALA, Appendix E), in pure functions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from repro.evidence import statistics
 from repro.rng import log_uniform
 
 Hparams = dict[str, float]
-"""Values of a member's hyper-parameters by name."""
+"""A member's hyper-parameters by name."""
 
 
 class Hparam(NamedTuple):
     """A hyper-parameter that evolves.
 
-    fields: of the configuration, which all hold its value.
-    log_uniform: whether its first value is sampled log-uniformly between two numbers, or else from a list.
+    fields: fields of the configuration that are set to its value.
+    log_uniform: whether its initial value is sampled log-uniformly between two numbers instead of from a list.
     """
 
     fields: tuple[str, ...]
@@ -34,25 +34,24 @@ HPARAMS = {
     "rmsprop_epsilon": Hparam(("learner.rmsprop_epsilon",), log_uniform=False),
     "clip_global_norm": Hparam(("learner.clip_global_norm",), log_uniform=False),
 }
-"""What evolves, Appendices E and F. The learning rate is not annealed: evolution finds its schedule (Figure E.1).
-
-A search without evolution has the schedule of the agents without a population (Table F.1)."""
+"""Hyper-parameters that evolve, Appendices E and F. Evolution finds the learning rate's schedule (Figure E.1), so the
+rate is not annealed. A search without evolution has the schedule of the agents without a population (Table F.1)."""
 
 
 class PopulationSettings(NamedTuple):
     """The section `population` of a configuration. Frames are steps where the budget is in steps.
 
-    size: members.
-    evolves: whether members are compared and hyper-parameters change; a random search otherwise.
-    burn_in: frames of each member before any evolution, of all its tasks together.
-    interval: frames of each member between two moments at which members may be compared, likewise.
-    episodes: returns that a member collects before it is compared, likewise.
-    normaliser: of `paper_configs/published/normalisers`; empty: the fitness is the mean return.
-    threshold: by which another member's fitness must be higher, in units of the fitness.
-    probability: of a change of a hyper-parameter.
-    factor: by which it is multiplied or divided then.
-    entropy_cost, learning_rate, rmsprop_epsilon, clip_global_norm: what the first values are sampled from; empty where
-        all members keep the configuration's value.
+    size: number of members.
+    evolves: whether members are compared and hyper-parameters change; false for a random search.
+    burn_in: number of frames that each member plays, in all its tasks together, before it can evolve.
+    interval: number of frames, counted likewise, between two moments at which members may be compared.
+    episodes: number of returns, counted likewise, that a member collects before it is compared.
+    normaliser: name of a file in `paper_configs/published/normalisers`; if empty, the fitness is the mean return.
+    threshold: amount by which another member's fitness must be higher for its adoption, in units of the fitness.
+    probability: probability with which each hyper-parameter changes.
+    factor: factor by which a changing hyper-parameter is multiplied or divided.
+    entropy_cost, learning_rate, rmsprop_epsilon, clip_global_norm: ends of a range, or a list, from which initial
+        values are sampled; if empty, all members keep the configuration's value.
     """
 
     size: int
@@ -71,11 +70,11 @@ class PopulationSettings(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """What the rule reads of a member.
+    """A member as the rule sees it.
 
-    hparams: its present ones.
-    fitness: the last one that was calculated; None before the first, -inf where the member diverged.
-    is_due: whether it has collected its returns and has passed the burn-in.
+    hparams: current hyper-parameters.
+    fitness: most recent fitness; None before the first one, -inf if the member diverged.
+    is_due: whether the member has passed the burn-in and has collected enough returns to be compared.
     """
 
     hparams: Hparams
@@ -84,11 +83,11 @@ class Candidate(NamedTuple):
 
 
 class Succession(NamedTuple):
-    """How a member goes on.
+    """The outcome of the rule for a member.
 
-    opponent: the member that it was compared with; None where it was not due.
-    parent: the opponent where its weights are adopted; None otherwise.
-    hparams: from now on.
+    opponent: index of the member that it was compared with; None if it was not due.
+    parent: index of the member whose weights it adopts, the opponent; None if it keeps its own.
+    hparams: hyper-parameters with which it continues.
     """
 
     opponent: int | None
@@ -97,15 +96,17 @@ class Succession(NamedTuple):
 
 
 def read_settings(config: ml_collections.ConfigDict) -> PopulationSettings:
-    """Returns the settings of a population.
+    """Reads and checks the settings of a population.
 
     Raises:
-        ValueError: a value is impossible; the message names its field.
+        ValueError: a field is missing, unknown or has an impossible value; the message names it.
     """
     given, needed = set(config.population), set(PopulationSettings._fields)
-    if odd := sorted(given ^ needed):
-        lacks = [f"population.{name} is {'missing' if name in needed else 'no field'}" for name in odd]
-        raise ValueError(f"{', '.join(lacks)}: the section has {', '.join(PopulationSettings._fields)}.")
+    if wrong_fields := sorted(given ^ needed):
+        problems = [f"population.{name} is {'missing' if name in needed else 'not a field'}" for name in wrong_fields]
+        raise ValueError(
+            f"{', '.join(problems)}: the fields of population are {', '.join(PopulationSettings._fields)}."
+        )
     settings = PopulationSettings(**config.population)
     if settings.evolves and settings.size < 2:
         raise ValueError(f"population.size={settings.size}: evolution needs two members or more.")
@@ -113,18 +114,21 @@ def read_settings(config: ml_collections.ConfigDict) -> PopulationSettings:
         if getattr(settings, name) < lowest:
             raise ValueError(f"population.{name}={getattr(settings, name)} must be {lowest} or more.")
     if not 0 <= settings.probability <= 1:
-        raise ValueError(f"population.probability={settings.probability} is no probability.")
+        raise ValueError(f"population.probability={settings.probability}: choose a number from 0 to 1.")
     if not 1 <= settings.factor < math.inf:
-        raise ValueError(f"population.factor={settings.factor} must be 1 or more; its inverse is as probable.")
+        raise ValueError(
+            f"population.factor={settings.factor} must be finite and 1 or more: a hyper-parameter is "
+            "multiplied or divided by it."
+        )
     for name, hparam in HPARAMS.items():
         values = getattr(settings, name)
         if hparam.log_uniform and values and not (len(values) == 2 and 0 < values[0] <= values[1]):
-            raise ValueError(f"population.{name}={tuple(values)}: give the ends of a range above 0, or nothing.")
+            raise ValueError(f"population.{name}={tuple(values)}: choose the two ends of a range above 0, or ().")
     return settings
 
 
 def sample_hparams(settings: PopulationSettings, rng: np.random.Generator) -> Hparams:
-    """Returns the first hyper-parameters of a member, Table C.1: log-uniform in a range, or one of a list."""
+    """Samples a member's initial hyper-parameters (Table C.1): log-uniformly from a range, or from a list."""
     sampled = {}
     for name, hparam in HPARAMS.items():
         values = getattr(settings, name)
@@ -141,33 +145,35 @@ def compute_fitness(means: Mapping[str, float], references: Mapping[str, Mapping
         (1/N) sum_l min[1, (s_l - r_l) / (h_l - r_l)]
 
     Args:
-        means: task l to its mean return s_l; at least one.
-        references: task to its `random` and `human` score, r_l and h_l; empty: returns count as they are, uncapped.
+        means: mean return s_l by task l; at least one.
+        references: `random` and `human` scores, r_l and h_l, by task; if empty, returns are neither normalised nor
+            capped.
 
     Raises:
-        ValueError: a task has no reference.
+        ValueError: a task has no reference scores.
     """
     if not references:
         return float(np.mean(list(means.values())))
     if missing := sorted(means.keys() - references.keys()):
-        raise ValueError(f"population.normaliser has no scores of {', '.join(missing)}.")
+        raise ValueError(f"population.normaliser has no reference scores for {', '.join(missing)}.")
     scores = statistics.normalised_scores({task: [score] for task, score in means.items()}, references)
     return statistics.aggregate(scores, statistics.mean_capped)
 
 
 def is_adopted(own: float, other: float | None, threshold: float) -> bool:
-    """Returns whether the weights and hyper-parameters of another member are adopted.
+    """Returns whether a member of fitness `own` adopts weights and hyper-parameters of one of fitness `other`.
 
-    That is where its fitness is more than `threshold` above the own one; both are differences of scores, no shares.
-    A member without a fitness is never adopted.
+    It does if `other` exceeds `own` by more than `threshold`, an absolute difference of scores. A member without a
+    fitness is never adopted.
     """
     return other is not None and other - own > threshold
 
 
 def perturb(hparams: Hparams, probability: float, factor: float, rng: np.random.Generator) -> Hparams:
-    """Returns hyper-parameters of which each is, with `probability`, multiplied by `factor` or divided by it.
+    """Multiplies or divides each hyper-parameter by `factor`, with `probability`, and returns the results.
 
-    Both are as probable, and hyper-parameters change independently. There is no bound: the ranges are of first values.
+    Both are equally probable, and hyper-parameters change independently. Values are not bounded: the ranges of the
+    settings are those of initial values.
     """
     perturbed = {}
     for name, value in hparams.items():
@@ -177,16 +183,16 @@ def perturb(hparams: Hparams, probability: float, factor: float, rng: np.random.
 
 
 def evolve(members: Sequence[Candidate], settings: PopulationSettings, rng: np.random.Generator) -> list[Succession]:
-    """Returns how each member goes on, Appendix E.
+    """Applies the rule of Appendix E and returns the outcome for each member.
 
-    A member that is due is compared with a random other one and adopts its weights and hyper-parameters where that is
-    better by the threshold. Adopted or not, its hyper-parameters are then perturbed. Those of members that are not due
-    stay. All see the members as they were before, so that their order makes no difference to what is adopted.
+    A member that is due is compared with a random other one, and adopts the other's weights and hyper-parameters if
+    that is fitter by more than the threshold. In either case its hyper-parameters are then perturbed. Members that are
+    not due keep theirs. Comparisons use the members as they were before, so their order does not affect adoption.
 
     Args:
-        members: at least two; those that are due have a fitness.
-        settings: of the population.
-        rng: of this comparison.
+        members: two members or more; those that are due have a fitness.
+        settings: settings of the population.
+        rng: source of all samples of this comparison.
     """
     successions = []
     for i, member in enumerate(members):
@@ -195,7 +201,7 @@ def evolve(members: Sequence[Candidate], settings: PopulationSettings, rng: np.r
             continue
         assert member.fitness is not None, "a member that is due has a fitness"
         opponent = int(rng.integers(len(members) - 1))
-        opponent += opponent >= i  # any but itself
+        opponent += opponent >= i  # any member but itself
         other = members[opponent]
         parent = opponent if is_adopted(member.fitness, other.fitness, settings.threshold) else None
         hparams = member.hparams if parent is None else other.hparams

@@ -1,4 +1,4 @@
-"""IMPALA, Section 4 and Appendix A: limits, contraction and fixed point of V-trace, and what q_s and v_s estimate."""
+"""IMPALA, Section 4 and Appendix A: limits, contraction and fixed point of V-trace, and biases of q_s and v_s."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ UNITS = {
     "behaviour_limit": "distance of its fixed point from V of mu",
     "rate_by_c_bar": "contraction rate with half of c_bar minus that with c_bar",
 }
-"""Unit of each answer."""
+"""Unit of each answer, by name."""
 
 
 def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
-    """The answers on one problem: the largest over the truncation levels, of what is to be above 0 the smallest."""
+    """Computes the answers on one problem, the largest over truncation levels; the smallest if expected above 0."""
     weights = [Weights(rho or None, c or None) for rho, c in config.clips]
-    found = [_find(config, problem, of_one, rng) for of_one in weights]
+    found = [_find(config, problem, levels, rng) for levels in weights]
     n_step, to_lambda = on_policy_differences(problem, config.num_steps, rng)
     return {name: max(result[name] for result in found) for name in found[0]} | {
         "biased_v": min(result["biased_v"] for result in found),
         "on_policy": n_step,
         "td_lambda": to_lambda,
         "behaviour_limit": distance_from_behaviour(problem),
-        "rate_by_c_bar": min(cost_of_half_c_bar(problem, of_one) for of_one in weights),
+        "rate_by_c_bar": min(cost_of_half_c_bar(problem, levels) for levels in weights),
     }
 
 
 run = OnProblems(find_on_problem, UNITS, {"contraction": "largest"}, means=("biased_v", "rate_by_c_bar"))
-"""Answers the statements; nothing is simulated."""
+"""Checks the statements on random problems; no trajectories are sampled."""
 
 
 def _find(
@@ -50,20 +50,20 @@ def _find(
     op = paths.endless(expected, problem.mdp.num_states)
     exact = operators.contraction_rate(op)
     rate = max(exact, paths.sampled_rate(expected, op, config.pairs, rng))
-    of_q, of_v = biases(problem, weights, config.num_steps)
+    q_bias, v_bias = biases(problem, weights, config.num_steps)
     return {
         "contraction": rate / vtrace.contraction_bound(problem, weights),
         "eta": abs(exact - vtrace.eta(problem, weights)),
         "fixed_point": vtrace.value_distance(op, problem, vtrace.evaluated_policy(problem, weights)),
-        "unbiased_q": of_q,
-        "biased_v": of_v,
+        "unbiased_q": q_bias,
+        "biased_v": v_bias,
     }
 
 
 def on_policy_differences(problem: Problem, num_steps: int, rng: np.random.Generator) -> tuple[float, float]:
-    """Largest distance of v_s from the n-step return and from the lambda-return, on every path of pi (Eq. 2, Remark 2).
+    """Largest differences of v_s from the n-step and the lambda-return over all paths of pi (Eq. 2, Remark 2).
 
-    V is random, and so is lambda. The lambda-return of n steps has what is left of its weight on the n-step return:
+    V and lambda are random. The lambda-return of n steps puts its remaining weight on the n-step return:
 
         G^lambda = (1 - lambda) sum_{k=1}^{n-1} lambda^{k-1} G^(k) + lambda^{n-1} G^(n)
         G^(k)    = sum_{t=0}^{k-1} gamma^t r_t + gamma^k V(x_k)
@@ -94,14 +94,15 @@ def on_policy_differences(problem: Problem, num_steps: int, rng: np.random.Gener
 def distance_from_behaviour(problem: Problem) -> float:
     """Distance of the fixed point from V^mu for rho_bar at the smallest ratio, where pi_rho_bar is mu (Section 4.1).
 
-    From there down to 0 nothing changes but the rate, which makes rounding large: the operator is `vtrace.closed_form`.
+    A smaller rho_bar changes only the contraction rate. As a rate near 1 amplifies rounding, the operator is
+    `vtrace.closed_form`.
     """
     smallest = float((problem.pi / problem.mu).min())
     return vtrace.value_distance(vtrace.closed_form(problem, Weights(smallest, smallest)), problem, problem.mu)
 
 
 def cost_of_half_c_bar(problem: Problem, weights: Weights) -> float:
-    """Theorem 1's modulus with half of c_bar, or 1 where nothing is truncated, minus that with c_bar (Remark 3)."""
+    """Theorem 1's modulus with half of c_bar, or 1 if c is not truncated, minus that with c_bar (Remark 3)."""
     half = 1.0 if weights.clip_c is None else 0.5 * weights.clip_c
     return vtrace.eta(problem, weights._replace(clip_c=half)) - vtrace.eta(problem, weights)
 
@@ -109,8 +110,8 @@ def cost_of_half_c_bar(problem: Problem, weights: Weights) -> float:
 def biases(problem: Problem, weights: Weights, num_steps: int) -> tuple[float, float]:
     """Largest |E_mu[q_s | x_s, a_s] - Q(x_s, a_s)| and |E_mu[v_s | x_s, a_s] - Q(x_s, a_s)| (Appendix A.3).
 
-    V is V^{pi_rho_bar} and Q of that policy. q_s = r_s + gamma v_{s+1} is read from `v_targets.vtrace`'s advantages
-    pg_rho (q_s - V(x_s)), with pg_rho clipped at the smallest ratio of all, so that it is the same everywhere.
+    V and Q are those of pi_rho_bar. q_s = r_s + gamma v_{s+1} is recovered from the advantages of `v_targets.vtrace`,
+    pg_rho (q_s - V(x_s)), with pg_rho clipped at the smallest of all ratios, so that it is constant.
     """
     mdp, pi, mu = problem
     policy = vtrace.evaluated_policy(problem, weights)
@@ -129,5 +130,5 @@ def biases(problem: Problem, weights: Weights, num_steps: int) -> tuple[float, f
     )
     advantages = every.expectation(output.pg_advantages[0].numpy(), mdp) / ratios.min()
     estimates = (values[:, None] + advantages, every.expectation(output.targets[0].numpy(), mdp))
-    of_q, of_v = (float(np.abs(x - mdps.action_values(mdp, policy)).max()) for x in estimates)
-    return of_q, of_v
+    q_bias, v_bias = (float(np.abs(x - mdps.action_values(mdp, policy)).max()) for x in estimates)
+    return q_bias, v_bias

@@ -1,7 +1,8 @@
 """IMPALA, Section 4.1 and Remark 3: bias and variance by truncation level, and Retrace on-policy, on random MDPs.
 
-What happens with the time horizon is read from horizons that double: what explodes, as the product of independent
-weights does, grows with each doubling by twice the orders of magnitude of the one before, what settles by ever fewer.
+The effect of the time horizon is measured on horizons that double. A variance that explodes, like that of a product of
+independent weights, gains with each doubling twice as many orders of magnitude as with the one before; a variance that
+settles gains ever fewer.
 """
 
 from __future__ import annotations
@@ -40,18 +41,18 @@ UNITS = {
     "untruncated_by_policies": MORE_BY_POLICIES,
     "untruncated_grows": GROWS_BY_POLICIES,
 }
-"""Unit of each answer."""
+"""Unit of each answer, by name."""
 EXTREMES: dict[str, Extreme] = {
     "variance_by_horizon": "largest",
     "product_by_horizon": "smallest",
     "truncated_product_by_horizon": "largest",
 }
 ROUNDING = 1e-5
-"""What a bias or the logarithm of a variance must move by to rise or fall; targets are float32."""
+"""Smallest change of a bias or of a variance's logarithm that counts as a rise or fall; targets are float32."""
 
 
 def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
-    """The answers on one problem."""
+    """Computes the answers on one problem."""
     return {
         "variance_by_c_bar": variance_without_c_bar(problem, config.num_steps),
         "retrace_on_policy": retrace_on_policy(problem, config.num_steps, rng),
@@ -62,11 +63,11 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
 
 
 run = OnProblems(find_on_problem, UNITS, EXTREMES, means=tuple(UNITS.keys() - EXTREMES))
-"""Answers the statements; nothing is simulated."""
+"""Checks the statements on random problems; no trajectories are sampled."""
 
 
 def variance_without_c_bar(problem: Problem, num_steps: int) -> float:
-    """log10 of the variance of v_s with neither weight truncated, over that with a c_bar of 1 (Section 4.1).
+    """log10 of the variance of v_s with no weight truncated over that with a c_bar of 1 (Section 4.1).
 
     V is that of the target policy, to which both converge.
     """
@@ -74,15 +75,15 @@ def variance_without_c_bar(problem: Problem, num_steps: int) -> float:
 
 
 def find_by_rho_bar(problem: Problem, rho_bars: Sequence[float], num_steps: int) -> dict[str, float]:
-    """Bias and variance as rho_bar rises, with a c_bar of 1 (Remark 3).
+    """Computes the answers about bias and variance as rho_bar rises, with a c_bar of 1 (Remark 3).
 
     The bias is the largest distance of V^{pi_rho_bar} from V^pi, the variance that of v_s, with V^pi as the estimate.
     """
     weights = [Weights(rho_bar, 1.0) for rho_bar in rho_bars]
     values = mdps.state_values(problem.mdp, problem.pi)
-    evaluated = [mdps.state_values(problem.mdp, vtrace.evaluated_policy(problem, of_one)) for of_one in weights]
+    evaluated = [mdps.state_values(problem.mdp, vtrace.evaluated_policy(problem, levels)) for levels in weights]
     bias = np.abs(np.array(evaluated) - values).max(1)
-    variance = np.log10([vtrace.target_variance(problem, of_one, values, num_steps) for of_one in weights])
+    variance = np.log10([vtrace.target_variance(problem, levels, values, num_steps) for levels in weights])
     return {
         "bias_by_rho_bar": float(bias[0] - bias[-1]),
         "bias_falls": float((np.diff(bias) < ROUNDING).all()),
@@ -92,17 +93,17 @@ def find_by_rho_bar(problem: Problem, rho_bars: Sequence[float], num_steps: int)
 
 
 def find_by_horizon(problem: Problem, horizons: Sequence[int]) -> dict[str, float]:
-    """Variances as the horizon doubles: of v_s with a c_bar of 1, rho not truncated, and of products of c_i (Remark 3).
+    """Computes the answers about v_s (c_bar of 1, rho not truncated) and products of c_i by horizon (Remark 3).
 
     V is that of the target policy.
     """
     values, weights = mdps.state_values(problem.mdp, problem.pi), Weights(None, 1.0)
-    of_targets = np.log10([vtrace.chain_target_variance(problem, weights, values, n) for n in horizons])
+    target_orders = np.log10([vtrace.chain_target_variance(problem, weights, values, n) for n in horizons])
     free, truncated = (
         np.log10([vtrace.product_variance(problem, clip_c, n) for n in horizons]) for clip_c in (None, 1.0)
     )
     return {
-        "variance_by_horizon": more_by_doubling(of_targets),
+        "variance_by_horizon": more_by_doubling(target_orders),
         "product_by_horizon": more_by_doubling(free),
         "truncated_product_by_horizon": more_by_doubling(truncated),
         "reduction_by_horizon": float(free[-1] - truncated[-1] - (free[0] - truncated[0])),
@@ -110,18 +111,18 @@ def find_by_horizon(problem: Problem, horizons: Sequence[int]) -> dict[str, floa
 
 
 def more_by_doubling(orders: np.ndarray) -> float:
-    """What the last doubling of the horizon adds to a logarithm, [H], minus what the one before it adds."""
+    """Returns the last doubling's gain in a logarithm by horizon, [H], minus the gain of the doubling before."""
     before, last = np.diff(orders)[-2:]
     return float(last - before)
 
 
 def find_by_policies(problem: Problem, shares: Sequence[float], num_steps: int) -> dict[str, float]:
-    """Variance of the product of c_i as the behaviour policy goes from pi to mu along a line (Section 4.1).
+    """Computes the answers about the variance of products of c_i as the behaviour moves from pi to mu (Section 4.1).
 
     Args:
-        problem: with the policies; at a share of 0 mu would be pi, and the product 1.
-        shares: of mu in the mixture, rising.
-        num_steps: c_i in the product.
+        problem: problem with both policies; at a share of 0 the behaviour would be pi, and the product 1.
+        shares: increasing shares of mu in the behaviour policy, a mixture of pi and mu.
+        num_steps: number of factors c_i.
     """
     mdp, pi, mu = problem
     mixtures = [Problem(mdp, pi, mdps.mix(pi, mu, 1 - share)) for share in shares]
@@ -136,9 +137,9 @@ def find_by_policies(problem: Problem, shares: Sequence[float], num_steps: int) 
 
 
 def retrace_on_policy(problem: Problem, num_steps: int, rng: np.random.Generator) -> float:
-    """Largest distance of Retrace's target from the n-step return, on every path of pi, with a random Q (Section 4.1).
+    """Largest difference of Retrace's target from the n-step return over all paths of pi, for a random Q (Section 4.1).
 
-    Both bootstrap from E_{a ~ pi} Q at the end of the path; on it Retrace's coefficients are 1.
+    Both bootstrap from E_{a ~ pi} Q at the end of the path, along which Retrace's coefficients are 1.
     """
     mdp, pi, _ = problem
     q = rng.normal(size=pi.shape)
@@ -149,7 +150,7 @@ def retrace_on_policy(problem: Problem, num_steps: int, rng: np.random.Generator
         discount_t=np.full(a.shape, mdp.discount),
         c_t=traces.retrace(np.zeros(a.shape)),
         expected_q_t=expected,
-        q_t_a=np.concatenate([q[x[1:-1], a[1:]], np.zeros((1, a.shape[1]))]),  # the last row reads none
+        q_t_a=np.concatenate([q[x[1:-1], a[1:]], np.zeros((1, a.shape[1]))]),  # not read in the last row
     )
     powers = mdp.discount ** np.arange(num_steps + 1)[:, None]
     n_step = (powers[:-1] * rewards).sum(0) + powers[-1] * expected[-1]

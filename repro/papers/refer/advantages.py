@@ -1,8 +1,8 @@
 """Closed-form action advantages of V-RACER (Appendix E, Eqs. 18 to 22).
 
-The network gives the coefficients of a function f(s, a) that is largest at the policy's mean; the advantage is
+The network outputs the coefficients of a function f(s, a) that is largest at the policy's mean; the advantage is
 A(s, a) = f(s, a) - E_{a' ~ pi}[f(s, a')], whose mean under the policy is 0. The expectation is that of the normal
-without the cut at three standard deviations. Symbols: m mean, Sigma = diag(sigma^2) covariance of pi, u = a - m.
+without truncation at three stds. Symbols: m is the mean and Sigma = diag(sigma^2) the covariance of pi, u = a - m.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import tensorflow as tf
 from repro.ops import shapes
 
 FORMS = ("none", "quadratic", "gaussian")
-"""Forms of f: Q := V (Section 2), Eq. 18 and Eq. 20."""
+"""Forms of f: none, as Q := V (Section 2), Eq. 18 and Eq. 20."""
 
 
 def num_coefficients(form: str, num_actions: int) -> int:
-    """Outputs that the network has besides V, mean and covariance; num_actions is A.
+    """Number of network outputs besides V, mean and covariance; num_actions is A.
 
-    Forms of f: none (Q := V, Section 2): 0. quadratic (Eq. 18): (A^2 + A) / 2, the triangular L. gaussian (Eq. 20):
-    1 + 2 A, for K, L_+ and L_-.
+    0 for `none` (Q := V, Section 2); (A^2 + A) / 2 for `quadratic` (Eq. 18), the triangular L; 1 + 2 A for `gaussian`
+    (Eq. 20), K, L_+ and L_-.
 
     Raises:
-        KeyError: unknown form.
+        KeyError: the form is unknown.
     """
     return {"none": 0, "quadratic": (num_actions**2 + num_actions) // 2, "gaussian": 1 + 2 * num_actions}[form]
 
@@ -35,15 +35,15 @@ def advantage(form: str, coefficients: tf.Tensor, action: tf.Tensor, mean: tf.Te
         form: as for `num_coefficients`; `none` gives 0.
         coefficients: raw network outputs, [B, num_coefficients]; receive the gradient.
         action: [B, A]; no gradient.
-        mean: pi's, [B, A]; no gradient, as Eq. (23) fits "the parameterization coefficients".
-        std: pi's, [B, A] or [A], above 0; no gradient.
+        mean: mean of pi, [B, A]; no gradient, as Eq. (23) fits "the parameterization coefficients".
+        std: std of pi, [B, A] or [A], above 0; no gradient.
 
     Returns:
         [B], of the coefficients' dtype.
 
     Raises:
-        ValueError: wrong shapes, or another number of coefficients than `num_coefficients`.
-        KeyError: unknown form.
+        ValueError: wrong shapes, or a number of coefficients other than `num_coefficients`.
+        KeyError: the form is unknown.
     """
     coefficients = tf.convert_to_tensor(coefficients)
     action, mean, std = (tf.stop_gradient(tf.convert_to_tensor(x)) for x in (action, mean, std))
@@ -65,13 +65,13 @@ def advantage(form: str, coefficients: tf.Tensor, action: tf.Tensor, mean: tf.Te
 
 
 class LowerTriangular:
-    """The matrix L [B, A, A] of which the network gives the entries, with a positive diagonal (Appendix E).
+    """The matrix L [B, A, A] with entries from the network and a positive diagonal (Appendix E).
 
-    It is never built: what is asked of it are products of entries with constant matrices of zeros and ones, which make
-    NAF's whole gradient step an eighth faster. Differentiable.
+    It is never built: results are computed from its entries by products with constant matrices of zeros and ones, which
+    makes NAF's whole gradient step an eighth faster. Differentiable.
 
     Args:
-        entries: L row by row, [B, (A^2 + A) / 2]; Softplus makes those of the diagonal positive.
+        entries: entries of L, row by row, [B, (A^2 + A) / 2]; Softplus makes the diagonal positive.
         num_actions: A.
     """
 
@@ -83,13 +83,13 @@ class LowerTriangular:
         self._below = entries * (rows > columns).astype(one_hot.dtype)  # [B, entries]
 
     def transposed_product(self, u: tf.Tensor) -> tf.Tensor:
-        """L' u, [B, A], of u [B, A]: sum_i L_ij u_i."""
+        """L' u, [B, A], for u [B, A]: sum_i L_ij u_i."""
         return self._diagonal * u + (self._below * (u @ self._by_row)) @ self._by_column
 
     def trace(self, variance: tf.Tensor) -> tf.Tensor:
-        """Tr[L L' Sigma], [B], of the diagonal [B, A] of Sigma: sum_ij L_ij^2 Sigma_ii."""
-        of_diagonal = tf.reduce_sum(tf.square(self._diagonal) * variance, axis=-1)
-        return of_diagonal + tf.reduce_sum(tf.square(self._below) * (variance @ self._by_row), axis=-1)
+        """Tr[L L' Sigma], [B], given the diagonal [B, A] of Sigma: sum_ij L_ij^2 Sigma_ii."""
+        diagonal_part = tf.reduce_sum(tf.square(self._diagonal) * variance, axis=-1)
+        return diagonal_part + tf.reduce_sum(tf.square(self._below) * (variance @ self._by_row), axis=-1)
 
 
 def _quadratic(coefficients: tf.Tensor, u: tf.Tensor, variance: tf.Tensor) -> tf.Tensor:
@@ -104,7 +104,7 @@ def _asymmetric_gaussian(coefficients: tf.Tensor, u: tf.Tensor, variance: tf.Ten
     """f = K exp(-1/2 u_+' L_+^-1 u_+ - 1/2 u_-' L_-^-1 u_-) (Eq. 20), with u_+ = max(u, 0) and u_- = min(u, 0).
 
     E[f] = K prod_i [sqrt(L_+ / (L_+ + Sigma)) + sqrt(L_- / (L_- + Sigma))]_i / 2 (Eqs. 21 and 22).
-    K and the diagonals L_+ and L_- are made positive by Softplus, and stand in this order in the coefficients.
+    The coefficients are K and the diagonals L_+ and L_-, in this order, which Softplus makes positive.
     """
     num_actions = u.shape[-1]
     k, above, below = tf.split(tf.nn.softplus(coefficients), [1, num_actions, num_actions], axis=-1)  # [B, 1 or A]

@@ -1,6 +1,6 @@
-"""What needs no training: fixed points of beta, DDPG's largest divergence, network outputs, cost of a gradient.
+"""Answers without training: fixed points of beta, DDPG's largest divergence, network outputs, cost of a gradient.
 
-Each number is worked out with the code that trains, on several cases. They must all agree, except for the costs, which
+Each number is computed by the code that trains, on several cases. All cases must agree, except for the costs, which
 depend on the task.
 """
 
@@ -23,7 +23,7 @@ from repro.training.experiment import FindExperiment
 from repro.training.study import Advance, Study, StudyResult
 
 DIGITS = 9
-"""Decimals that count: iterating comes no nearer to a fixed point than (1 - eta)^n, and divergences are rounded."""
+"""Decimals of the answers: n updates come no nearer to a fixed point than (1 - eta)^n, and divergences are rounded."""
 
 
 def run(
@@ -33,9 +33,9 @@ def run(
     advance: Advance,
     find_experiment: FindExperiment,
 ) -> Study:
-    """Answers the configuration's statements; nothing is simulated.
+    """Computes the configuration's answers, without training.
 
-    Arguments as for `RunStudy`; `find_experiment` gives ACER's experiment.
+    Arguments as for `RunStudy`; `find_experiment` returns ACER's experiment.
     """
     answers: dict[str, StudyResult] = {}
     advance(0, len(config.answers))
@@ -82,10 +82,15 @@ def _answers(
 
 
 def fixed_points(config: ml_collections.ConfigDict, num_far_policy: int, starts: int) -> np.ndarray:
-    """Where beta ends (Eq. 12) with a constant number of far-policy samples, from evenly spaced first values.
+    """Values to which beta converges (Eq. 12) with a constant number of far-policy samples.
+
+    Args:
+        config: configuration of the study.
+        num_far_policy: number of far-policy samples.
+        starts: number of evenly spaced initial values of beta.
 
     Returns:
-        [starts], rounded.
+        [starts], rounded to `DIGITS`.
     """
     beta = np.linspace(0.0, 1.0, starts)
     share, step_size = config.refer.max_far_policy_fraction, config.refer.beta_step_size
@@ -95,17 +100,16 @@ def fixed_points(config: ml_collections.ConfigDict, num_far_policy: int, starts:
 
 
 def largest_divergences(rng: np.random.Generator, actions: int, std: float, corners: int) -> np.ndarray:
-    """KL(mu || pi) of normals with equal standard deviations and means in opposite corners of (-1, 1)^A: 2 d_A /
-    sigma^2.
+    """KL(mu || pi) of normals with equal stds and means in opposite corners of (-1, 1)^A: 2 d_A / sigma^2.
 
     Args:
-        rng: samples the corners.
+        rng: source of the sampled corners.
         actions: d_A.
         std: sigma.
-        corners: how many.
+        corners: number of sampled corners.
 
     Returns:
-        [corners].
+        [corners], rounded to `DIGITS`.
     """
     mean = rng.choice([-1.0, 1.0], (corners, actions))
     stds = np.full((corners, actions), std)
@@ -116,14 +120,14 @@ def largest_divergences(rng: np.random.Generator, actions: int, std: float, corn
 def outputs_of_advantage(
     config: ml_collections.ConfigDict, environment: MujocoEnvironment, form: str, rng: np.random.Generator
 ) -> int:
-    """Outputs of V-RACER's network besides value and mean, for a form of `advantages.num_coefficients` (Appendix E)."""
+    """Number of outputs of V-RACER's network besides value and mean, for a form in `advantages.FORMS` (Appendix E)."""
     agent = _vracer(config.vracer, environment, form, rng)
     _, _, coefficients = agent.forward(np.zeros((1, environment.state_size), np.float32))
     return int(coefficients.shape[-1])
 
 
 def replay_cost(config: ml_collections.ConfigDict, environment: MujocoEnvironment) -> int:
-    """Operations of a gradient step of V-RACER, DDPG or NAF with published settings."""
+    """Floating-point operations of a gradient step of V-RACER, DDPG or NAF with published settings."""
     agent = ReplayExperiment(config).make_agent(environment, np.random.default_rng(0))
     return gradient_cost.replay_cost(agent, config.learner.batch_size, environment.state_size)
 

@@ -1,4 +1,4 @@
-"""What ReF-ER's and PPO's training share: one environment, which the trainer steps itself."""
+"""Base class of ReF-ER's and PPO's trainers, which step one environment themselves."""
 
 from __future__ import annotations
 
@@ -22,22 +22,23 @@ from repro.training.trainer import EpisodeLog, RunSettings, Trainer, Update
 
 
 class EnvironmentReplacedError(Exception):
-    """The environment failed; another one is in its place, at the first step of an episode."""
+    """The environment failed and was replaced by another one, which is at the first step of an episode."""
 
 
 class ControlTrainer(Trainer):
     """Plays one environment. Subclasses choose the actions, in NumPy, and learn.
 
-    An environment that raises an error is replaced, and so is one that hangs where the main thread steps it. The
-    episode that was open in it is lost.
+    An environment that raises an error is replaced, and so is one that hangs if the main thread steps it. Its open
+    episode is lost.
 
     Args:
-        variables: everything TensorFlow that a checkpoint keeps.
-        environment: one task; its first episode begins here.
-        remake: returns another environment, given how many there were before in the run; raises what it may.
-        supervision: how the environment is watched, and says which were replaced.
-        rng: samples actions, and what subclasses say.
-        episodes: log of finished episodes, with the window that the evaluation is of.
+        variables: all TensorFlow state that a checkpoint saves.
+        environment: environment to play; its first episode begins here.
+        remake: function that returns another environment, given the number of environments before it in the run; may
+            raise any error.
+        supervision: settings by which the environment is watched, and where replacements are reported.
+        rng: source of sampled actions, and of what subclasses sample.
+        episodes: log of finished episodes, with the window on which the evaluation is based.
         run, frames_per_update: as for `Trainer`.
     """
 
@@ -56,15 +57,15 @@ class ControlTrainer(Trainer):
         self._remake = remake
         self._supervision = supervision
         self._rng = rng
-        self._replaced = 0  # environments, in this process
-        self._failures = 0  # since an episode ended and the next began
+        self._replaced = 0  # environments replaced in this process
+        self._failures = 0  # failures since an episode last ended and was followed by another
         self._watch = StepWatch(supervision.silent_seconds)
         self._interrupted = threading.Event()
         self._begin_with(environment)
 
     @abc.abstractmethod
     def _act(self, observation: np.ndarray, step_type: np.ndarray) -> tuple[np.ndarray, Any]:
-        """The rollout's `Act`, of one environment; samples nothing where the step type is LAST."""
+        """The rollout's `Act`, for one environment; does not sample where the step type is LAST."""
 
     def __iter__(self) -> Iterator[Update]:
         if not self._steps_aside:
@@ -82,7 +83,7 @@ class ControlTrainer(Trainer):
 
     @property
     def _steps_aside(self) -> bool:
-        """Whether a thread of its own steps the environment, which cannot be watched."""
+        """Whether the environment is stepped in a separate thread, in which it cannot be watched."""
         return False
 
     @property
@@ -90,7 +91,7 @@ class ControlTrainer(Trainer):
         return self._replaced
 
     def _check_interrupted(self) -> None:
-        """Raises Interrupted where the run is to end; for steps before the first update, of which none is saved."""
+        """Raises Interrupted if the run is to end; for steps before the first update, which are not saved."""
         if self._interrupted.is_set():
             raise Interrupted
 
@@ -100,9 +101,9 @@ class ControlTrainer(Trainer):
         self._rollout.reset()
 
     def _step(self) -> Transition:
-        """One environment step; an episode that it ends, where the rollout's step type is LAST, is logged if it counts.
+        """Makes one environment step, and logs the episode if the step ends one that counts.
 
-        The next one begins with `_begin_episode`.
+        The rollout's step type is then LAST, and `_begin_episode` begins the next episode.
 
         Raises:
             EnvironmentReplacedError, EnvironmentFailedError, NonFiniteLossError: as for `_roll`.
@@ -113,7 +114,11 @@ class ControlTrainer(Trainer):
         return transition
 
     def _begin_episode(self) -> Any:
-        """Begins the next episode, in a step that does not count; returns `_act`'s info on the last state."""
+        """Begins the next episode, in a step that does not count; returns the `info` of `_act` at the last state.
+
+        Raises:
+            EnvironmentReplacedError, EnvironmentFailedError, NonFiniteLossError: as for `_roll`.
+        """
         info = self._roll().info
         self._failures = 0
         return info
@@ -122,26 +127,26 @@ class ControlTrainer(Trainer):
         """Steps the rollout.
 
         Raises:
-            EnvironmentReplacedError: the environment raised an error or hung; nothing is known of the step.
-            EnvironmentFailedError: `MAX_FAILURES` in a row, without an episode between them that ended and was followed
-                by another. What is saved then has no environment.
-            NonFiniteLossError: the network that acts gives NaN.
+            EnvironmentReplacedError: the environment raised an error or hung, and was replaced; the step is lost.
+            EnvironmentFailedError: the environment failed `MAX_FAILURES` times, without an episode in between that
+                ended and was followed by another. The state saved then contains no environment.
+            NonFiniteLossError: the output of the acting network is NaN.
         """
         self._watch.changes += 1
         try:
             return self._rollout.step()
         except NonFiniteLossError:
             raise
-        except Exception as error:  # an environment may raise anything, and the watch where it hangs
+        except Exception as error:  # an environment may raise anything, and the watch raises if it hangs
             fault = self._replace_environment(error)
         finally:
             self._watch.changes += 1
-        # Behind the step: the line may wait for a terminal that is held.
-        self._supervision.warn(f"The environment was restarted (restart {self._replaced} of this process): {fault}.")
+        # After the watched step, as printing may block on a paused terminal.
+        self._supervision.warn(f"The environment was restarted (restart {self._replaced} by this process): {fault}.")
         raise EnvironmentReplacedError
 
     def _replace_environment(self, error: Exception) -> str:
-        """Puts another environment in the place of one that failed with an error; returns the last one's fault.
+        """Replaces an environment that failed with an error; returns a description of the last failure.
 
         Raises:
             EnvironmentFailedError: as for `_roll`.
@@ -164,7 +169,7 @@ class ControlTrainer(Trainer):
 
     def _get_state(self) -> dict[str, Any]:
         state: dict[str, Any] = {"rng": pack_rng(self._rng)}
-        if self._failures < MAX_FAILURES:  # or it is broken, and its open episode is lost
+        if self._failures < MAX_FAILURES:  # otherwise it is broken, and its open episode is lost
             state["environment"] = self._environment.get_state()
         return state
 

@@ -1,7 +1,7 @@
 """DDPG (Section 2, Algorithm 4): a network for the policy, one for Q, and a slow copy of each.
 
-The policy is the normal around m(s) with a fixed standard deviation. Nothing here reads V_tbc; what the memory is given
-as V(s) is Q(s, m(s)), the value of the policy without its noise.
+The policy is the normal around m(s) with a fixed std. V_tbc is not read here; the memory stores Q(s, m(s)), the value
+of the policy without its noise, as V(s).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class DdpgSettings(NamedTuple):
     """Fields of a configuration that DDPG reads.
 
     units: width of each hidden layer, in both networks.
-    hidden_scale, output_scale: of the initial weights, see `mlp.init_mlp`.
+    hidden_scale, output_scale: scales of the initial weights, see `mlp.init_mlp`.
     std: sigma of the policy, in the learner's units.
-    learning_rate: of the critic, at the first gradient step.
-    policy_learning_rate: of the policy; the ratio of the two stays.
-    weight_decay: lambda, of lambda/2 |w|^2 over the critic's weight matrices, added to its loss.
+    learning_rate: learning rate of the critic at the first gradient step.
+    policy_learning_rate: learning rate of the policy at the first gradient step; the ratio of the two is constant.
+    weight_decay: lambda of the term lambda/2 |w|^2 over the critic's weight matrices, which is added to its loss.
     target_update: alpha.
     rule: one of `refer_rules.RULES`.
     """
@@ -42,14 +42,14 @@ class DdpgSettings(NamedTuple):
 
 
 class Ddpg(FusedAgent):
-    """Policy and critic, their targets, their optimisers and the compiled gradient steps.
+    """Policy and critic, their target networks, their optimisers and the compiled gradient steps.
 
     Args:
         state_size: S.
         action_size: A.
         settings: see `DdpgSettings`.
-        rng: samples the initial weights.
-        steps_per_call: K, gradient steps in one call of `train`.
+        rng: source of the initial weights.
+        steps_per_call: K, the number of gradient steps in one call of `train`.
         compile_with_xla: whether `train` is compiled with XLA.
     """
 
@@ -94,7 +94,7 @@ class Ddpg(FusedAgent):
         )
 
     def forward(self, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Q(s, m(s)) [B] and m(s) [B, A] of states [B, S]."""
+        """Q(s, m(s)) [B] and m(s) [B, A] for states [B, S]."""
         standard = self._standardise(state)
         mean = _mean(self._policy.parts(self.weights), standard)
         return _q(self._critic.parts(self.critic_weights), standard, mean), mean
@@ -153,7 +153,7 @@ class Ddpg(FusedAgent):
 
 
 def _mean(parts: Sequence[tf.Tensor], standard: tf.Tensor) -> tf.Tensor:
-    """m(s) [B, A], within -1 and 1."""
+    """m(s) [B, A], in [-1, 1]."""
     return tf.tanh(mlp.apply_mlp(parts, standard))
 
 

@@ -1,4 +1,4 @@
-"""What ReF-ER's experiments share: one control task, and an evaluation made of training's last episodes."""
+"""Base class of ReF-ER's experiments: one control task, evaluated on the last episodes of training."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from repro.training.trailing_returns import TrailingReturns
 from repro.training.trainer import EpisodeLog
 
 PROTOCOL = "episodes that entered the memory in the last {} steps of training, actions sampled"
-"""Protocol of the evaluation that training brings along."""
+"""Protocol of the evaluation on training episodes."""
 
 EPISODES = 10
-"""Episodes of an evaluation after training."""
+"""Number of episodes of an evaluation after training."""
 
 
 class Checkpointed(Protocol):
-    """What is read of an agent here."""
+    """The part of an agent's interface that experiments use."""
 
     def checkpoint(self) -> tf.train.Checkpoint: ...
 
@@ -36,10 +36,10 @@ Agent = TypeVar("Agent", bound=Checkpointed)
 
 
 class ControlExperiment(abc.ABC, Generic[Agent]):
-    """Environments, the evaluation that training brings along, and the trained policy.
+    """Builds environments, the evaluation on training episodes, and the trained policy.
 
     Args:
-        config: of `paper_configs/refer`, resolved.
+        config: resolved configuration of `paper_configs/refer`.
     """
 
     def __init__(self, config: ml_collections.ConfigDict) -> None:
@@ -65,7 +65,7 @@ class ControlExperiment(abc.ABC, Generic[Agent]):
 
     @property
     def evaluation(self) -> Evaluation:
-        """Settings of `repro.evaluate`; the paper's evaluation needs no further episodes."""
+        """Settings of `repro.evaluate`; the paper's own evaluation needs no further episodes."""
         return Evaluation(EPISODES, EPISODES, score_unit(self.config.env))
 
     def describe_evaluation(self, episodes: int, when: str) -> str:
@@ -75,12 +75,12 @@ class ControlExperiment(abc.ABC, Generic[Agent]):
         return make_vector_environment(self.config, num_envs, seed, is_continuous=True)
 
     def make_environment_and_rng(self, seed: int) -> tuple[VectorEnvironment, np.random.Generator]:
-        """Returns the environment of a run, and the rng of its weights, actions and minibatches."""
+        """Returns a run's environment, and the rng for its weights, actions and minibatches."""
         environment_seed, agent_seed = np.random.SeedSequence(seed).generate_state(2)
         return self.make_environment(1, int(environment_seed)), np.random.default_rng(int(agent_seed))
 
     def remake_environment(self, seed: int, restart: int) -> VectorEnvironment:
-        """Returns another environment of a run, in place of one that failed, given how many there were before."""
+        """Returns a run's replacement for a failed environment, given the number of environments before it."""
         (environment_seed,) = np.random.SeedSequence([seed, restart]).generate_state(1)
         return self.make_environment(1, int(environment_seed))
 

@@ -1,6 +1,6 @@
-"""What the agents share: weights in flat vectors, standardised states, several gradient steps in one compiled call.
+"""Base class of the agents: weights in flat vectors, standardised states, several gradient steps in a compiled call.
 
-All weights of a network lie in one vector, so that a call handles few variables and Adam is one operation over it.
+All weights of a network are in one vector, so that a call handles few variables and Adam is one operation.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from repro.replay.refer import EPSILON, ReferMemory
 
 
 class PolicyOutput(NamedTuple):
-    """Output at one state: V(s), the policy's mean [A] and standard deviation [A], and the coefficients of the action
-    advantage, empty for agents without one.
+    """Output at one state.
+
+    value: V(s).
+    mean, std: mean and std of the policy, [A] each.
+    coefficients: coefficients of the action advantage; empty for agents without one.
     """
 
     value: float
@@ -30,17 +33,17 @@ class PolicyOutput(NamedTuple):
 
 
 NO_COEFFICIENTS = np.zeros(0, np.float32)
-"""Coefficients of agents that fit no advantage."""
+"""Coefficients of agents without an advantage."""
 
 
 class UpdateOutput(NamedTuple):
-    """Outputs of gradient steps at the sampled steps, from the network before the gradient step each was sampled for.
+    """Outputs at the sampled steps, from the network before the gradient step that each was sampled for.
 
     rho: ratio of the policy's density to the behaviour's, [B], or [K B] from `train`.
-    value: V(s), likewise.
-    advantage: A(s, a), likewise; 0 for agents without one.
-    td_error: temporal-difference error, by which prioritised replay ranks, likewise.
-    means: means over the batch in the order of `NAMES`, [len(NAMES)]; from `train` by name.
+    value: V(s), in the same shape.
+    advantage: A(s, a), in the same shape; 0 for agents without one.
+    td_error: temporal-difference error, by which prioritised replay ranks steps, in the same shape.
+    means: means over the batch in the order of `NAMES`, [len(NAMES)]; from `train` a dict by name.
     """
 
     rho: Any
@@ -51,11 +54,11 @@ class UpdateOutput(NamedTuple):
 
 
 class FlatWeights:
-    """Arrays of any shapes in one variable.
+    """Arrays of any shapes, stored in one variable.
 
     Args:
-        arrays: their initial values, float32.
-        name: of the variable.
+        arrays: initial values of the arrays, float32.
+        name: name of the variable.
     """
 
     def __init__(self, arrays: Sequence[np.ndarray], name: str) -> None:
@@ -64,21 +67,21 @@ class FlatWeights:
         self.variable = tf.Variable(np.concatenate([array.ravel() for array in arrays]), name=name)
 
     def parts(self, vector: tf.Tensor) -> list[tf.Tensor]:
-        """A vector like the variable, cut into arrays."""
+        """Splits a vector of the variable's length into arrays."""
         return [tf.reshape(part, shape) for part, shape in zip(tf.split(vector, self._sizes), self._shapes)]
 
     def matrix_mask(self) -> np.ndarray:
-        """1 for the entries of matrices, 0 for those of biases, float32, as long as the variable."""
+        """Returns 1 at the entries of matrices and 0 at those of biases, float32, in the variable's shape."""
         return np.repeat([float(len(shape) > 1) for shape in self._shapes], self._sizes).astype(np.float32)
 
     def numpy(self) -> list[np.ndarray]:
-        """The variable, cut into arrays."""
+        """Returns the variable's values, split into arrays."""
         parts = np.split(self.variable.numpy(), np.cumsum(self._sizes)[:-1])
         return [part.reshape(shape) for part, shape in zip(parts, self._shapes)]
 
 
 def flatten(arrays: Sequence[tf.Tensor]) -> tf.Tensor:
-    """The vector of which `FlatWeights.parts` gives these arrays."""
+    """Concatenates arrays to a vector, the inverse of `FlatWeights.parts`."""
     return tf.concat([tf.reshape(array, [-1]) for array in arrays], axis=0)
 
 
@@ -86,16 +89,16 @@ class FusedAgent(abc.ABC):
     """Acts in NumPy, learns in compiled calls of K gradient steps.
 
     Attributes:
-        NAMES: of the scalars that `train` returns.
-        FIELDS: of the minibatch that a gradient step reads.
-        num_coefficients: of the action advantage, 0 for agents without one.
-        weights: of the network that gives the policy.
-        state_mean, state_std: [S], by which states are standardised.
+        NAMES: names of the scalars that `train` returns.
+        FIELDS: fields of the minibatch that a gradient step reads.
+        num_coefficients: number of coefficients of the action advantage; 0 for agents without one.
+        weights: weights of the network that computes the policy, in one vector.
+        state_mean, state_std: mean and std by which states are standardised, [S] each.
 
     Args:
         state_size: S.
         action_size: A.
-        steps_per_call: K, gradient steps in one call of `train`.
+        steps_per_call: K, the number of gradient steps in one call of `train`.
         compile_with_xla: whether `train` is compiled with XLA.
     """
 
@@ -115,11 +118,11 @@ class FusedAgent(abc.ABC):
 
     @abc.abstractmethod
     def checkpoint(self) -> tf.train.Checkpoint:
-        """Everything of the agent that a checkpoint keeps."""
+        """Returns all state of the agent that a checkpoint saves."""
 
     @abc.abstractmethod
     def forward(self, state: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """V(s) [B], the policy's mean [B, A], and what else the network says, of states [B, S]."""
+        """V(s) [B], the policy's mean [B, A] and any further outputs of the network, for states [B, S]."""
 
     @abc.abstractmethod
     def sync_acting_weights(self) -> None:
@@ -132,12 +135,12 @@ class FusedAgent(abc.ABC):
     def advantages(
         self, coefficients: np.ndarray, actions: np.ndarray, means: np.ndarray, stds: np.ndarray
     ) -> np.ndarray:
-        """A(s_t, a_t) of the steps of an episode, with what acting said at each; 0 for agents without an advantage.
+        """A(s_t, a_t) of the steps of an episode; 0 for agents without an advantage.
 
         Args:
-            coefficients: [T, num_coefficients].
-            actions: [T, A] that were taken.
-            means, stds: [T, A] of the policy.
+            coefficients: outputs of acting at each step, [T, num_coefficients].
+            actions: actions taken, [T, A].
+            means, stds: mean and std of the policy that acted, [T, A].
 
         Returns:
             float32 [T].
@@ -148,28 +151,28 @@ class FusedAgent(abc.ABC):
         """V(s_T) [n] of episodes that a time limit cut, with the acting weights.
 
         Args:
-            memory: holds the episodes.
-            indices: int64 [n] of their last steps, n at least 1.
+            memory: memory that holds the episodes.
+            indices: serial numbers of their last steps, int64 [n], n at least 1.
         """
         return np.array([self.act(state).value for state in memory.last_states(indices)], np.float32)
 
     def begin_episode(self) -> None:  # noqa: B027 (nothing to do for an agent without memory)
-        """The next state to act on is the first of an episode; for agents that remember earlier ones."""
+        """Prepares for the first state of an episode; for agents that remember earlier states."""
 
     def get_acting_state(self) -> dict[str, np.ndarray]:
-        """What an agent remembers of the episode that is being played."""
+        """Returns what the agent remembers of the open episode."""
         return {}
 
     def set_acting_state(self, state: dict[str, np.ndarray]) -> None:  # noqa: B027 (likewise)
-        """Takes over what `get_acting_state` returned."""
+        """Restores a state that `get_acting_state` returned."""
 
     def gather(self, memory: ReferMemory, indices: np.ndarray) -> NamedTuple:
-        """The fields of `FIELDS` of sampled steps, [K B, ...]."""
+        """Reads the fields `FIELDS` of sampled steps, [K B, ...], from the memory."""
         return memory.gather(indices)
 
     @abc.abstractmethod
     def gradient_step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> UpdateOutput:
-        """One gradient step, as `train` compiles K of them.
+        """Makes one gradient step; `train` compiles K of them.
 
         Args:
             scalars: beta, c_max and learning rate, [3].
@@ -177,13 +180,13 @@ class FusedAgent(abc.ABC):
         """
 
     def set_state_statistics(self, mean: np.ndarray, std: np.ndarray) -> None:
-        """Standardises states from now on (Appendix B), in learning and in acting."""
+        """Sets the mean and std, [S] each, by which learning and acting standardise states (Appendix B)."""
         self.state_mean.assign(mean)
         self.state_std.assign(std)
         self.sync_normalizer()
 
     def sync_normalizer(self) -> None:
-        """Acting standardises as learning does from now on; for after a checkpoint was restored."""
+        """Copies the statistics of states from learning to acting; call it after restoring a checkpoint."""
         self._offset = self.state_mean.numpy()
         self._divisor = self.state_std.numpy() + np.float32(EPSILON)
 
@@ -195,16 +198,17 @@ class FusedAgent(abc.ABC):
         learning_rate: np.ndarray,
         weight: np.ndarray | None = None,
     ) -> UpdateOutput:
-        """K gradient steps, each on its own part of the batch.
+        """Makes K gradient steps, each on its own part of the batch.
 
         Args:
-            batch: has `FIELDS`, [K B, ...], the first B steps of the memory for the first gradient step, and so on.
-            beta, c_max, learning_rate: of each gradient step, [K].
-            weight: importance weights of prioritised samples, in (0, 1], [K B]; None for 1, as of uniform ones.
+            batch: sampled steps with `FIELDS`, [K B, ...]; the first B are for the first gradient step, and so on.
+            beta, c_max, learning_rate: values for each gradient step, [K].
+            weight: importance weights of prioritised samples, in (0, 1], [K B]; None for uniform samples, whose weights
+                are 1.
 
         Returns:
-            rho, V(s), A(s, a) and the error of every sampled step, float32 [K B], and means of the losses and extras by
-            name.
+            rho, V(s), A(s, a) and the TD error of every sampled step, float32 [K B], and means of the losses and extras
+            by name.
         """
         scalars = np.stack([beta, c_max, learning_rate], axis=1).astype(np.float32)  # [K, 3]
         parts = {name: getattr(batch, name) for name in self.FIELDS}
@@ -235,8 +239,9 @@ class FusedAgent(abc.ABC):
         return (state - self.state_mean) / (self.state_std + EPSILON)
 
     def _standardise_numpy(self, state: np.ndarray) -> np.ndarray:
-        """As `_standardise`, for acting. The first layer cannot take it in: an input whose standard deviation is 0 is
-        divided by 1e-7, and the difference of numbers near 1e7 that would be left of it has no correct digit in
-        float32.
+        """`_standardise` in NumPy, for acting.
+
+        The first layer cannot absorb it: an input whose std is 0 is divided by 1e-7, and the difference of numbers near
+        1e7 that would remain has no correct digit in float32.
         """
         return (state - self._offset) / self._divisor

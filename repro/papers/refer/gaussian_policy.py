@@ -14,7 +14,7 @@ from repro.papers.refer.recurrent_vracer import RecurrentVRacer
 
 
 class GaussianAgent(Protocol):
-    """What is read of an agent: its `forward` gives a value, the policy's mean, and whatever else it has."""
+    """The part of an agent's interface that policies use; `forward` returns a value, the policy's mean, and more."""
 
     weights: tf.Variable
     state_mean: tf.Variable
@@ -28,8 +28,8 @@ class MeanActionPolicy(tf_policy.TFPolicy):
 
     Args:
         time_step_spec: TF-Agents `TimeStep` spec of one unbatched environment.
-        action_spec: float32 [A].
-        agent: gives the mean.
+        action_spec: float32 spec of shape [A].
+        agent: agent whose `forward` returns the mean.
     """
 
     def __init__(self, time_step_spec: ts.TimeStep, action_spec: tf.TensorSpec, agent: GaussianAgent) -> None:
@@ -52,8 +52,8 @@ class WindowPolicy(tf_policy.TFPolicy):
 
     Args:
         time_step_spec: TF-Agents `TimeStep` spec of one unbatched environment.
-        action_spec: float32 [A].
-        agent: gives the mean.
+        action_spec: float32 spec of shape [A].
+        agent: agent whose `forward` returns the mean at the end of a window.
     """
 
     def __init__(self, time_step_spec: ts.TimeStep, action_spec: tf.TensorSpec, agent: RecurrentVRacer) -> None:

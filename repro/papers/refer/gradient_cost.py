@@ -1,4 +1,4 @@
-"""What a gradient step costs, counted in its graph: V-RACER's, DDPG's and NAF's (Appendix A), ACER's (Section 4)."""
+"""The cost of a gradient step, counted in its graph: V-RACER's, DDPG's and NAF's (Appendix A), ACER's (Section 4)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from repro.training.graph_cost import operations
 
 
 def replay_cost(agent: FusedAgent, batch_size: int, state_size: int) -> int:
-    """Floating-point operations of one gradient step from `batch_size` steps.
+    """Counts the floating-point operations of one gradient step on `batch_size` sampled steps.
 
     Args:
-        agent: of any task.
+        agent: agent of any task.
         batch_size: B.
         state_size: S.
     """
@@ -26,7 +26,7 @@ def replay_cost(agent: FusedAgent, batch_size: int, state_size: int) -> int:
 
 
 def batch_spec(agent: FusedAgent, batch_size: int, state_size: int) -> dict[str, tf.TensorSpec]:
-    """Returns the shapes of what `FusedAgent.gradient_step` reads of `batch_size` steps; arguments as `replay_cost`."""
+    """Returns the specs of the batch that `FusedAgent.gradient_step` takes; arguments as for `replay_cost`."""
     sizes = dict.fromkeys(("state", "next_state"), [state_size])
     sizes |= dict.fromkeys(("action", "mean", "std"), [agent.action_size])
     return {name: tf.TensorSpec([batch_size, *sizes.get(name, ())]) for name in (*agent.FIELDS, "weight")}
@@ -34,23 +34,23 @@ def batch_spec(agent: FusedAgent, batch_size: int, state_size: int) -> dict[str,
 
 @runtime_checkable
 class MakesUnrollAgent(Protocol):
-    """What is read of ACER's experiment."""
+    """The part of the interface of ACER's experiment that is used here."""
 
     def make_agent(self, environment: MujocoEnvironment, seed: int) -> tf_agent.TFAgent: ...
 
 
 def acer_cost(experiment: Experiment, environment: MujocoEnvironment) -> int:
-    """Floating-point operations of one gradient step of continuous ACER, from episodes that last until the time limit.
+    """Counts the floating-point operations of a gradient step of continuous ACER, on episodes up to the time limit.
 
     Args:
-        experiment: ACER's; its replay's batch is the number of episodes.
-        environment: of the task; its `max_steps` steps and the row behind them are an episode.
+        experiment: ACER's experiment; the batch size of its replay is the number of episodes.
+        environment: environment of the task; an episode has its `max_steps` steps and one more row.
 
     Raises:
-        TypeError: another experiment.
+        TypeError: the experiment makes no agent that learns from unrolls.
     """
     if not isinstance(experiment, MakesUnrollAgent):
-        raise TypeError(f"{type(experiment).__name__} makes no agent that learns from unrolls.")
+        raise TypeError(f"{type(experiment).__name__} does not make an agent that learns from unrolls.")
     agent, config = experiment.make_agent(environment, 0), experiment.config
     shape = [config.replay.batch_size, environment.max_steps + 1]
     experience = tf.nest.map_structure(

@@ -1,7 +1,7 @@
 """NAF (Section 2, Eq. 4): one network for V, the mean m and the matrix L of a Q that is quadratic in the action.
 
-The policy is the normal around m(s) with a fixed standard deviation; m has no bounds (Section 5.1). Nothing here reads
-V_tbc; what the memory is given as V(s) is the network's V(s), which is Q(s, m(s)).
+The policy is the normal around m(s) with a fixed std; m has no bounds (Section 5.1). V_tbc is not read here; the memory
+stores the network's V(s), which is Q(s, m(s)).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class NafSettings(NamedTuple):
     """Fields of a configuration that NAF reads.
 
     units: width of each hidden layer.
-    hidden_scale, output_scale: of the initial weights, see `mlp.init_mlp`.
+    hidden_scale, output_scale: scales of the initial weights, see `mlp.init_mlp`.
     std: sigma of the policy, in the learner's units.
-    learning_rate: eta of the first gradient step.
+    learning_rate: eta at the first gradient step.
     target_update: alpha.
     rule: one of `refer_rules.RULES`.
     """
@@ -38,14 +38,14 @@ class NafSettings(NamedTuple):
 
 
 class Naf(FusedAgent):
-    """The network, its target, its optimiser and the compiled gradient steps.
+    """The network, its target network, its optimiser and the compiled gradient steps.
 
     Args:
         state_size: S.
         action_size: A.
         settings: see `NafSettings`.
-        rng: samples the initial weights.
-        steps_per_call: K, gradient steps in one call of `train`.
+        rng: source of the initial weights.
+        steps_per_call: K, the number of gradient steps in one call of `train`.
         compile_with_xla: whether `train` is compiled with XLA.
     """
 
@@ -82,7 +82,7 @@ class Naf(FusedAgent):
         )
 
     def forward(self, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """V(s) [B], m(s) [B, A] and the entries of L, of states [B, S]."""
+        """V(s) [B], m(s) [B, A] and the entries of L for states [B, S]."""
         return self._outputs(self._network.parts(self.weights), self._standardise(state))
 
     def sync_acting_weights(self) -> None:

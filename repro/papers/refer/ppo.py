@@ -1,4 +1,4 @@
-"""PPO (Schulman et al. 2017) as Appendix A sets it: two networks, and all passes over a rollout in one call."""
+"""PPO (Schulman et al. 2017) as in Appendix A: two networks, and all passes over a rollout in one compiled call."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ NAMES = ("loss", "value_loss", "policy_loss", "kl", "clipped", "std")
 class PpoSettings(NamedTuple):
     """Fields of a configuration that PPO reads.
 
-    units: width of each hidden layer of either network.
-    hidden_scale, output_scale: of the initial weights, see `mlp.init_mlp`.
-    initial_variance: of every action component, in the learner's units.
-    clip: Delta rho, the objective is flat where the ratio has left [1 - clip, 1 + clip] to the better side.
+    units: width of each hidden layer of both networks.
+    hidden_scale, output_scale: scales of the initial weights, see `mlp.init_mlp`.
+    initial_variance: initial variance of every action component, in the learner's units.
+    clip: Delta rho; the objective is flat where the ratio is outside [1 - clip, 1 + clip] on the favourable side.
     discount: gamma.
     gae_lambda: lambda of the advantages.
     """
@@ -43,11 +43,11 @@ class PpoSettings(NamedTuple):
 
 
 class RolloutBatch(NamedTuple):
-    """T consecutive steps of one environment, all made with the same weights. Float32 if not said otherwise.
+    """T consecutive steps of one environment, all made with the same weights. Float32 unless stated otherwise.
 
     state, next_state: s_t and s_{t+1}, [T, S], not standardised; an episode's last next_state is the state it ended in.
-    action, mean: [T, A].
-    std: of the policy that acted, [A].
+    action, mean: a_t and the mean of the policy that sampled it, [T, A].
+    std: std of the policy that acted, [A].
     reward: r_{t+1} as received, [T].
     last, terminated: bool [T], see `generalised_advantages`.
     """
@@ -63,11 +63,11 @@ class RolloutBatch(NamedTuple):
 
 
 class Experience(NamedTuple):
-    """What gradient steps read of steps of a rollout, [T, ...] or, of a minibatch, [B, ...].
+    """Data that gradient steps read, of a rollout, [T, ...], or of a minibatch, [B, ...].
 
     state, action, mean: as in `RolloutBatch`.
-    advantage: A_t, as the weights of the rollout's end have it.
-    target: the lambda-return A_t + V(s_t), likewise.
+    advantage: A_t, estimated with the weights at the end of the rollout.
+    target: the lambda-return A_t + V(s_t), with the same weights.
     """
 
     state: tf.Tensor
@@ -81,16 +81,16 @@ class Ppo:
     """Policy and value network, an optimiser for each, and the compiled passes over a rollout.
 
     Attributes:
-        weights: of the policy's network, in one vector.
-        train_step_counter: gradient steps made so far.
-        state_mean, state_std: [S], by which states are standardised.
-        std: of the policy that acts, [A].
+        weights: weights of the policy network, in one vector.
+        train_step_counter: number of gradient steps made so far.
+        state_mean, state_std: mean and std by which states are standardised, [S] each.
+        std: std of the policy that acts, [A].
 
     Args:
         state_size: S.
         action_size: A.
         settings: see `PpoSettings`.
-        rng: samples the initial weights.
+        rng: source of the initial weights.
         compile_with_xla: whether `train` is compiled with XLA.
     """
 
@@ -119,7 +119,7 @@ class Ppo:
         self.sync_acting_weights()
 
     def checkpoint(self) -> tf.train.Checkpoint:
-        """Everything of the agent that a checkpoint keeps."""
+        """Returns all state of the agent that a checkpoint saves."""
         return tf.train.Checkpoint(
             policy=self._policy.variable,
             value=self._value.variable,
@@ -129,14 +129,14 @@ class Ppo:
         )
 
     def forward(self, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """V(s) [B] and the policy's mean [B, A] of states [B, S]."""
+        """V(s) [B] and the policy's mean [B, A] for states [B, S]."""
         standard = (state - self.state_mean) / (self.state_std + EPSILON)  # [B, S]
         mean = mlp.apply_mlp(self._policy.parts(self._policy.variable)[:-1], standard)  # [B, A]
         value = mlp.apply_mlp(self._value.parts(self._value.variable), standard)  # [B, 1]
         return value[:, 0], mean
 
     def set_state_statistics(self, mean: np.ndarray, std: np.ndarray) -> None:
-        """Standardises states from now on (Appendix B), in learning and, after `sync_acting_weights`, in acting."""
+        """Sets mean and std, [S], for standardising states (Appendix B); acting needs `sync_acting_weights`, too."""
         self.state_mean.assign(mean)
         self.state_std.assign(std)
 
@@ -147,27 +147,27 @@ class Ppo:
         self._offset, self._scale = self.state_mean.numpy(), 1.0 / (self.state_std.numpy() + EPSILON)
 
     def act(self, state: np.ndarray) -> np.ndarray:
-        """The policy's mean [A] in one state, float32 [S], with the acting weights."""
+        """The policy's mean [A] at one state, float32 [S], with the acting weights."""
         return mlp.apply_numpy(self._acting, (state - self._offset) * self._scale)
 
     def train(
         self, rollout: RolloutBatch, indices: np.ndarray, policy_learning_rate: float, value_learning_rate: float
     ) -> dict[str, float]:
-        """One gradient step on each minibatch in turn.
+        """Makes one gradient step on each minibatch in turn.
 
-        Rewards are divided by their root mean square over the rollout, PPO's replay memory (Eq. 16), for the value
-        network; the policy's objective, whose advantages are standardised, does not see it.
+        For the value network, rewards are divided by their root mean square over the rollout, PPO's replay memory (Eq.
+        16). The policy's objective, whose advantages are standardised, does not depend on that.
 
         Args:
             rollout: T steps made with the current weights.
             indices: steps of each minibatch, integers [K, B] in 0 to T - 1.
-            policy_learning_rate, value_learning_rate: of all K gradient steps.
+            policy_learning_rate, value_learning_rate: learning rates of all K gradient steps.
 
         Returns:
             Means over the minibatches by name: the losses, KL(mu || pi), the share of ratios beyond the clip and the
-            policy's standard deviation, each as it was before the gradient step.
+            policy's std, each before the gradient step.
         """
-        # As NumPy's: of a Python number that becomes a tensor TensorFlow keeps a copy for ever.
+        # As NumPy numbers: TensorFlow would cache a tensor for each Python number, forever.
         self._policy_optimizer.learning_rate.assign(np.float32(policy_learning_rate))
         self._value_optimizer.learning_rate.assign(np.float32(value_learning_rate))
         with contextlib.nullcontext() if self._compiled else suppress_stderr():
@@ -176,7 +176,7 @@ class Ppo:
         return dict(zip(NAMES, means.numpy().tolist()))
 
     def experience(self, rollout: RolloutBatch) -> Experience:
-        """The rollout with the advantages and targets of the present weights, which all its minibatches keep."""
+        """Returns the rollout with advantages and targets from the present weights, for all its minibatches."""
         scale = tf.sqrt(tf.reduce_mean(tf.square(rollout.reward))) + EPSILON
         value, next_value = self.forward(rollout.state)[0], self.forward(rollout.next_state)[0]  # [T]
         advantage = generalised_advantages(
@@ -202,11 +202,11 @@ class Ppo:
         return tf.while_loop(lambda k, _: k < count, learn_next, (0, tf.zeros(len(NAMES))))[1] / count
 
     def gradient_step(self, minibatch: Experience, behaviour_std: tf.Tensor) -> tf.Tensor:
-        """One gradient step of either network, as `train` compiles K of them; returns the means of `NAMES`.
+        """Makes one gradient step of both networks; returns the means of `NAMES`. `train` compiles K of them.
 
         Args:
-            minibatch: [B, ...].
-            behaviour_std: of the policy that acted, [A].
+            minibatch: steps of the rollout, [B, ...].
+            behaviour_std: std of the policy that acted, [A].
         """
         variables = [self._policy.variable, self._value.variable]
         with tf.GradientTape() as tape:
@@ -215,7 +215,7 @@ class Ppo:
             policies = Policies(mean, std, minibatch.mean, behaviour_std)
             losses = ppo_loss(minibatch.action, policies, v, minibatch.advantage, minibatch.target, self._settings.clip)
             policy_loss, value_loss = tf.reduce_mean(losses.policy), tf.reduce_mean(losses.value)
-            loss = policy_loss + value_loss  # of two networks: each has the gradient of its own
+            loss = policy_loss + value_loss  # the networks share no weights: each gets the gradient of its own loss
         policy_gradient, value_gradient = tape.gradient(loss, variables)
         self._policy_optimizer.apply_gradients([(policy_gradient, self._policy.variable)])
         self._value_optimizer.apply_gradients([(value_gradient, self._value.variable)])

@@ -1,4 +1,4 @@
-"""Generalised advantage estimation for PPO (Appendix A), where episodes end inside a stretch of steps."""
+"""Generalised advantage estimation for PPO (Appendix A), on rollouts in which episodes end."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ def generalised_advantages(
     discount: float,
     lambda_: float,
 ) -> tf.Tensor:
-    """Advantages of consecutive steps of one environment (Schulman et al. 2016, Eq. 16).
+    """Computes the advantages of consecutive steps of one environment (Schulman et al. 2016, Eq. 16).
 
         A_t = sum_{l=0}^{n-1} (gamma lambda)^l delta_{t+l},    delta_t = r_{t+1} + gamma V(s_{t+1}) - V(s_t)
 
-    with n steps from t to the end of the episode or of the stretch, whichever is first. A_t + V(s_t) is the
+    with n steps from t to the end of the episode or of the rollout, whichever is first. A_t + V(s_t) is the
     lambda-return, the target of the value network.
 
     Args:
         reward: r_{t+1}, [T], T known when a graph is traced.
         value: V(s_t), [T].
-        next_value: V(s_{t+1}), [T]; in the last step of an episode that of the state it ended in.
-        last: bool, whether step t ended an episode, [T].
-        terminated: bool, whether the task itself ended it, [T]; `next_value` is then not read. Elsewhere, where a
-          time limit cut the episode or where the stretch ends, it counts.
+        next_value: V(s_{t+1}), [T]; in the last step of an episode, the value of the state it ended in.
+        last: whether step t ended an episode, bool [T].
+        terminated: whether the task itself ended the episode, bool [T]; `next_value` is then not read. It is read at a
+            time limit and at the end of the rollout.
         discount: gamma, in [0, 1].
         lambda_: in [0, 1].
 
@@ -37,7 +37,7 @@ def generalised_advantages(
         [T], without gradient.
 
     Raises:
-        ValueError: different shapes, or a `discount` or `lambda_` outside its range.
+        ValueError: different shapes, rank 0, or a `discount` or `lambda_` outside its range.
     """
     ranges.assert_in("generalised_advantages", "[0, 1]", discount=discount, lambda_=lambda_)
     reward, value, next_value = (tf.convert_to_tensor(x, tf.float32) for x in (reward, value, next_value))

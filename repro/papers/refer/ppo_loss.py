@@ -1,4 +1,4 @@
-"""PPO's losses (Schulman et al. 2017, Eqs. 7 and 9) with what Appendix A sets: no entropy bonus, no clip of values."""
+"""PPO's losses (Schulman et al. 2017, Eqs. 7 and 9) as in Appendix A: no entropy bonus, no clipping of values."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from repro.ops import ranges, shapes
 from repro.papers.refer.loss import Policies, value_loss
 
 VARIANCE_EPSILON = 1e-8
-"""Added to the variance of a minibatch's advantages."""
+"""Constant added to the variance of a minibatch's advantages."""
 
 
 class PpoLoss(NamedTuple):
-    """What `ppo_loss` returns, each [B].
+    """Results of `ppo_loss`, each [B].
 
     policy: the clipped surrogate, to be minimised.
     value: loss of the value network.
-    extras: kl, KL(mu || pi); clipped, whether the ratio lies outside [1 - clip, 1 + clip].
+    extras: `kl`, KL(mu || pi), and `clipped`, whether the ratio lies outside [1 - clip, 1 + clip].
     """
 
     policy: tf.Tensor
@@ -31,7 +31,7 @@ def clipped_surrogate(rho: tf.Tensor, advantage: tf.Tensor, clip: float) -> tf.T
     """- min(rho_t A_t, clip(rho_t, 1 - clip, 1 + clip) A_t) (Schulman et al. 2017, Eq. 7).
 
     Args:
-        rho: pi(a_t|s_t) / mu(a_t|s_t), [B]; receives the gradient, but where it has left the bounds to the side that
+        rho: pi(a_t|s_t) / mu(a_t|s_t), [B]; receives the gradient, except where it is out of bounds on the side that
             A_t favours: the loss is flat there.
         advantage: A_t, [B]; no gradient.
         clip: above 0.
@@ -40,7 +40,7 @@ def clipped_surrogate(rho: tf.Tensor, advantage: tf.Tensor, clip: float) -> tf.T
         [B].
 
     Raises:
-        ValueError: different shapes, or a `clip` outside its range.
+        ValueError: the shapes differ, or `clip` is outside its range.
     """
     ranges.assert_in("clipped_surrogate", "(0, inf]", clip=clip)
     rho, advantage = tf.convert_to_tensor(rho), tf.convert_to_tensor(advantage)
@@ -50,7 +50,7 @@ def clipped_surrogate(rho: tf.Tensor, advantage: tf.Tensor, clip: float) -> tf.T
 
 
 def standardise(advantage: tf.Tensor) -> tf.Tensor:
-    """Advantages [B] less their mean, divided by their standard deviation; all 0 where they are equal."""
+    """Subtracts the mean of advantages [B] and divides by their std; all 0 if they are equal."""
     mean, variance = tf.nn.moments(advantage, axes=[0])
     return (advantage - mean) * tf.math.rsqrt(variance + VARIANCE_EPSILON)
 
@@ -58,20 +58,20 @@ def standardise(advantage: tf.Tensor) -> tf.Tensor:
 def ppo_loss(
     action: tf.Tensor, policies: Policies, v: tf.Tensor, advantage: tf.Tensor, target: tf.Tensor, clip: float
 ) -> PpoLoss:
-    """Losses of a minibatch, whose advantages are standardised by their own mean and standard deviation.
+    """Computes the losses of a minibatch, whose advantages are standardised by their own mean and std.
 
         policy: - min(rho_t A_t, clip(rho_t, 1 - clip, 1 + clip) A_t)
         value:  1/2 (V(s_t) - G_t)^2
 
     Many implementations standardise the advantages of a minibatch; others standardise those of all steps together. The
-    paper does not say.
+    paper does not specify it.
 
     Args:
         action: a_t, in the learner's units, [B, A].
-        policies: pi(.|s_t), and mu(.|s_t) that chose the action.
-        v: V(s_t), [B]; gradient of the value loss alone.
+        policies: pi(.|s_t), and mu(.|s_t), which sampled the action.
+        v: V(s_t), [B]; receives only the gradient of the value loss.
         advantage: A_t as estimated when the rollout ended, [B]; no gradient.
-        target: G_t, likewise, [B]; no gradient.
+        target: G_t as estimated when the rollout ended, [B]; no gradient.
         clip: above 0.
 
     Raises:

@@ -1,4 +1,4 @@
-"""PPO's training: a rollout with fixed weights, several passes over it in minibatches, in turn (Appendix A)."""
+"""PPO's training, which alternates a rollout with fixed weights and several passes over it (Appendix A)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from repro.training.trainer import EpisodeLog, RunSettings
 
 
 class PpoTrainerSettings(NamedTuple):
-    """Fields of a configuration that the loop reads.
+    """Fields of a configuration that the training loop reads.
 
-    steps: T, environment steps of a rollout, a multiple of `batch_size`.
-    epochs: passes over a rollout.
-    batch_size: B, steps of a minibatch.
-    start_steps: N_start, steps played before the first rollout, of whose states the statistics are taken.
-    policy_learning_rate, value_learning_rate: of the first rollout.
+    steps: T, number of environment steps in a rollout, a multiple of `batch_size`.
+    epochs: number of passes over a rollout.
+    batch_size: B, number of steps in a minibatch.
+    start_steps: N_start, number of steps played before the first rollout, for the statistics of states.
+    policy_learning_rate, value_learning_rate: learning rates for the first rollout.
     annealing: A of both learning rates (Eq. 13).
     """
 
@@ -39,19 +39,19 @@ class PpoTrainerSettings(NamedTuple):
 
 
 class PpoTrainer(ControlTrainer):
-    """An update is one rollout and the passes over it.
+    """Trains PPO; an update is one rollout and the passes over it.
 
     Args:
-        agent: acts and learns.
-        environment: one task.
+        agent: agent that acts and learns.
+        environment: environment to play.
         remake, supervision: as for `ControlTrainer`.
         settings: see `PpoTrainerSettings`.
-        rng: samples actions and minibatches.
-        episodes: log of finished episodes, with the window that the evaluation is of.
-        run: its budget are the steps that are learned from; those before the first rollout come on top.
+        rng: source of sampled actions and minibatches.
+        episodes: log of finished episodes, with the window on which the evaluation is based.
+        run: see `RunSettings`; the budget does not include the steps before the first rollout.
 
     Raises:
-        ValueError: the steps of a rollout are not whole minibatches.
+        ValueError: `steps` is not a multiple of `batch_size`.
     """
 
     progress_scalars = ("kl", "clipped", "std")
@@ -68,20 +68,20 @@ class PpoTrainer(ControlTrainer):
         run: RunSettings,
     ) -> None:
         if settings.steps % settings.batch_size:
-            raise ValueError(f"ppo.steps={settings.steps} is no multiple of ppo.batch_size={settings.batch_size}.")
+            raise ValueError(f"ppo.steps={settings.steps} must be a multiple of ppo.batch_size={settings.batch_size}.")
         super().__init__(agent.checkpoint(), environment, remake, supervision, rng, episodes, run, settings.steps)
         self._agent = agent
         self._settings = settings
-        self._noise = np.zeros(environment.num_actions, np.float32)  # of the next action
+        self._noise = np.zeros(environment.num_actions, np.float32)  # noise of the next action
         self._restore()
 
     @property
     def gradient_steps(self) -> int:
-        """One for each minibatch."""
+        """Number of gradient steps so far, one per minibatch."""
         return self.frames * self._settings.epochs // self._settings.batch_size
 
     def _begin(self) -> None:
-        """Before the first rollout: N_start steps, by whose states all later ones are standardised (Appendix B)."""
+        """Plays N_start steps before the first rollout; their statistics standardise all later states (Appendix B)."""
         if self.updates:
             return
         states = self._play(self._settings.start_steps, self._check_interrupted).state
@@ -91,7 +91,7 @@ class PpoTrainer(ControlTrainer):
         settings, first = self._settings, self.frames
         self._agent.sync_acting_weights()
         if np.isnan(self._agent.act(self._rollout.observation[0])).any():
-            raise NonFiniteLossError(f"the update before step {first} left a network that gives NaN")
+            raise NonFiniteLossError(f"the network outputs NaN after the update before step {first}")
         rollout = self._play(settings.steps)
         passes = np.tile(np.arange(settings.steps), (settings.epochs, 1))
         indices = self._rng.permuted(passes, axis=1).reshape(-1, settings.batch_size)
@@ -110,13 +110,13 @@ class PpoTrainer(ControlTrainer):
         return (mean + self._noise)[None], mean
 
     def _play(self, steps: int, before_step: Callable[[], None] = lambda: None) -> RolloutBatch:
-        """Environment steps with the acting weights, actions of the truncated normal (Appendix A).
+        """Plays with the acting weights and actions from the truncated normal (Appendix A).
 
-        A step in which the environment fails is made in another one; the episode before is cut.
+        A step in which the environment fails is made in its replacement; the episode that was open is cut.
 
         Args:
-            steps: how many.
-            before_step: called before each of them.
+            steps: number of environment steps.
+            before_step: function called before each step.
         """
         agent, environment = self._agent, self._environment
         state, next_state = (np.empty((steps, environment.state_size), np.float32) for _ in range(2))

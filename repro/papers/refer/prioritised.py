@@ -1,8 +1,8 @@
 """Rank-based prioritised replay (PER; Schaul et al. 2016), with which Section 5 compares ReF-ER.
 
-Of rank i of the size of the temporal-difference error, a step is sampled with P(i) = i**-alpha / sum_j j**-alpha, and
-its loss is multiplied by its importance weight (n P(i))**-beta over the largest of all n steps. The error is that of
-the method's own value loss: V - V_tbc of V-RACER (Eq. 9), Q minus the one-step target of DDPG and NAF (Eq. 2).
+The step with the i-th largest absolute TD error is sampled with probability P(i) = i**-alpha / sum_j j**-alpha. Its
+loss is multiplied by its importance weight (n P(i))**-beta, divided by the largest weight of all n steps. The TD error
+is that of the method's value loss: V - V_tbc for V-RACER (Eq. 9), Q minus the one-step target for DDPG and NAF (Eq. 2).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from repro.replay.refer import ReferMemory
 class Prioritised(NamedTuple):
     """Fields of a configuration that prioritised sampling reads.
 
-    alpha: exponent of ranks, 0 (uniform) or more.
-    initial_beta: exponent of importance weights at the first gradient step, 0 (none) to 1 (full correction).
-    annealing: what it moves of the way from `initial_beta` to 1 with each gradient step, 0 or more.
+    alpha: exponent of the ranks, at least 0 (uniform sampling).
+    initial_beta: exponent of the importance weights at the first gradient step, from 0 (none) to 1 (full correction).
+    annealing: fraction of the way from `initial_beta` to 1 by which the exponent moves per gradient step, at least 0.
     """
 
     alpha: float
@@ -28,25 +28,26 @@ class Prioritised(NamedTuple):
 
 
 def importance_exponent(step: int, settings: Prioritised) -> float:
-    """beta(k) = beta_0 + (1 - beta_0) min(1, annealing k), with k >= 0 gradient steps made before."""
+    """beta(k) = beta_0 + (1 - beta_0) min(1, annealing k) after k >= 0 gradient steps."""
     return settings.initial_beta + (1.0 - settings.initial_beta) * min(1.0, settings.annealing * step)
 
 
 def sample_minibatches(
     memory: ReferMemory, rng: np.random.Generator, batch_size: int, steps: range, settings: Prioritised
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Minibatches for some gradient steps, by the priorities in force now.
+    """Samples minibatches for several gradient steps, all by the current priorities.
 
     Args:
-        memory: made with `prioritised=True`; not empty.
-        rng: advanced by the samples.
+        memory: memory made with `prioritised=True`, not empty.
+        rng: source of the samples, advanced by them.
         batch_size: B.
-        steps: numbers of the K gradient steps; each has samples of its own, one step from each of B ranges of ranks
-            of equal probability.
+        steps: numbers of the K gradient steps; for each, one step is sampled from each of B ranges of ranks of equal
+            probability.
         settings: see `Prioritised`.
 
     Returns:
-        int64 [K B] serial numbers as from `ReferMemory.sample`, and float32 [K B] importance weights in (0, 1].
+        Serial numbers of the sampled steps as in `ReferMemory.sample`, int64 [K B], and their importance weights in
+        (0, 1], float32 [K B].
     """
     sampled = [
         memory.sample_prioritised(rng, batch_size, settings.alpha, importance_exponent(step, settings))

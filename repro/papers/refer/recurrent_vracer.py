@@ -1,12 +1,12 @@
-"""V-RACER with an LSTM, for tasks whose single observations do not say enough (Section 5.4).
+"""V-RACER with an LSTM, for partially observable tasks (Section 5.4).
 
-The LSTM sees the window of the last W states of the episode, up to the one at hand, and begins it with h = c = 0;
-where fewer states have been, the window is shorter. The loss is that of the window's last step, and its gradient goes
-back through the whole window. The policy that acts is the same function of the same window, so a ratio is 1 as long as
-the weights have not changed.
+The LSTM reads the window of the last W states of the episode, up to the current one, starting from h = c = 0; early in
+an episode the window is shorter. The loss is that of the window's last step, and its gradient passes through the whole
+window. The policy that acts is the same function of the same window, so a ratio is 1 as long as the weights have not
+changed.
 
 The paper gives the window of back-propagation, 16 steps. That a window begins with zeros, in acting too, is assumed:
-it is what the authors' released code does, whose windows count 16 steps before the one at hand.
+so does the authors' released code, whose windows have 16 steps before the current one.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from repro.replay.refer import ReferMemory
 
 
 class WindowBatch(NamedTuple):
-    """Sampled steps, as in `Minibatch`, but for the state.
+    """Sampled steps, as in `Minibatch` except for the state.
 
-    state: [B, W, S] the window that ends with the sampled step, not standardised; what is before it is not read.
-    length: int32 [B] states of the window, the last ones.
+    state: states of the window that ends with the sampled step, [B, W, S], not standardised; only the last `length`
+        are read.
+    length: number of states in the window, int32 [B].
     """
 
     state: np.ndarray
@@ -39,11 +40,10 @@ class WindowBatch(NamedTuple):
 
 
 class RecurrentVRacer(VRacer):
-    """As `VRacer`, whose units are here those of LSTM layers.
+    """`VRacer` with LSTM layers, whose widths are the `units` of the settings.
 
-    Acting carries W windows along the episode side by side, one begun at each of the last W steps, and reads the
-    oldest: so each step costs one step of the LSTM. Windows begun before they are synced go on with the new
-    weights.
+    Acting advances W windows side by side, one begun at each of the last W steps, and reads the oldest, so that each
+    environment step costs one step of the LSTM. Windows begun before a sync of the weights continue with the new ones.
 
     Attributes:
         window: W.
@@ -52,8 +52,8 @@ class RecurrentVRacer(VRacer):
         state_size: S.
         action_size: A.
         settings: see `VRacerSettings`.
-        rng: samples the initial weights.
-        steps_per_call: K, gradient steps in one call of `train`.
+        rng: source of the initial weights.
+        steps_per_call: K, the number of gradient steps in one call of `train`.
         compile_with_xla: whether `train` is compiled with XLA.
         window: W, 1 or more.
     """
@@ -75,29 +75,29 @@ class RecurrentVRacer(VRacer):
         self.begin_episode()
 
     def forward(self, state: tf.Tensor, length: tf.Tensor | None = None) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """V(s) [B], the policy's mean [B, A] and the coefficients of the advantage at the last step of windows.
+        """V(s) [B], the policy's mean [B, A] and the coefficients of the advantage at the last step of each window.
 
         Args:
-            state: [B, W, S].
-            length: int32 [B], the states of each window, the last ones; None: all of them.
+            state: states of the windows, [B, W, S].
+            length: number of states in each window, the last ones, int32 [B]; None: all W.
         """
         if length is None:
             length = tf.fill([len(state)], self.window)
         return self._outputs(self._network.parts(self.weights), {"state": state, "length": length})
 
     def gather(self, memory: ReferMemory, indices: np.ndarray) -> WindowBatch:
-        """The windows of sampled steps, and what else their loss reads."""
+        """Reads the windows of sampled steps, and the other fields of the loss, from the memory."""
         batch, windows = memory.gather(indices), memory.gather_windows(indices, self.window)
         rest = (getattr(batch, name) for name in self.FIELDS[2:])
         return WindowBatch(windows.states, windows.lengths, *rest)
 
     def begin_episode(self) -> None:
-        """The next state to act on is the first of an episode."""
+        """Resets the windows for the first state of an episode."""
         self._lstm_state = lstm.zero_state(self._acting, self.window)
-        self._acted = 0  # steps since the episode began
+        self._acted = 0  # number of steps in the episode
 
     def act(self, state: np.ndarray) -> PolicyOutput:
-        """Value, policy and coefficients at the next state, float32 [S], with the acting weights."""
+        """Value, policy and coefficients at the episode's next state, float32 [S], with the acting weights."""
         newest, oldest = self._acted % self.window, max(0, self._acted + 1 - self.window) % self.window
         for hc in self._lstm_state:
             hc[:, newest] = 0.0

@@ -1,7 +1,7 @@
-"""The two rules of ReF-ER (Section 3), as forms of any loss, and the annealing of their parameters.
+"""The two rules of ReF-ER (Section 3), applied to any loss, and the annealing of their parameters.
 
-The paper's Eq. (10) reads g <- beta g - (1 - beta) grad KL with g a direction of ascent. Everything here is a loss
-to be minimised, so its gradient is beta grad L + (1 - beta) grad KL: the penalty pulls pi towards mu.
+The paper's Eq. (10) is g <- beta g - (1 - beta) grad KL with g a direction of ascent. Here losses are minimised, so
+the gradient is beta grad L + (1 - beta) grad KL: the penalty pulls pi towards mu.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ RULES = {
     "refer_2": (False, True),
     "none":    (False, False),
 }  # fmt: skip
-"""Which rules a variant follows: Rule 1 skips far-policy samples, Rule 2 penalises KL(mu || pi) (Section 5)."""
+"""Rules that each variant applies: Rule 1 skips far-policy samples, Rule 2 penalises KL(mu || pi) (Section 5)."""
 
 REFER_2_CLIP = 1e3
-"""Largest importance weight of ReF-ER-2 (Section 5.3)."""
+"""Largest importance weight under ReF-ER-2 (Section 5.3)."""
 
 LARGEST_LOG_RATIO = 27.0
-"""Highest bound that `importance_ratio` takes: the square of a weight, by which Eq. (23) multiplies, stays finite in
-float32, so that a skipped sample, whose gradient is multiplied by 0, is not 0 times infinity."""
+"""Largest bound that `importance_ratio` accepts: squared weights, which Eq. (23) has, stay finite in float32. For a
+skipped sample, whose gradient is multiplied by 0, an infinite weight would give NaN."""
 
 
 class ReferLoss(NamedTuple):
-    """What `refer_loss` returns, each [B].
+    """Results of `refer_loss`, each [B].
 
     total: the loss to minimise, `task` + `penalty`.
-    task: the part of Rule 1 and of beta: beta L where the sample counts, 0 where Rule 1 skips it.
-    penalty: the part of Rule 2, (1 - beta) KL(mu || pi).
-    near: bool, whether the sample is near-policy.
+    task: the task's loss, beta L (L without Rule 2), or 0 where Rule 1 skips the sample.
+    penalty: the penalty of Rule 2, (1 - beta) KL(mu || pi); 0 without that rule.
+    near: whether the sample is near-policy, bool.
     """
 
     total: tf.Tensor
@@ -47,79 +47,79 @@ class ReferLoss(NamedTuple):
 
 
 def near_policy(rho: tf.Tensor, c_max: Scalar) -> tf.Tensor:
-    """Whether samples are near-policy, 1 / c_max < rho < c_max (Section 3); both bounds are far-policy.
+    """Returns whether samples are near-policy, 1 / c_max < rho < c_max (Section 3); both bounds are far-policy.
 
     Args:
         rho: importance ratios pi(a|s) / mu(a|s), any shape.
-        c_max: above 1; infinity where no sample is far-policy.
+        c_max: above 1; infinity if no sample is to be far-policy.
 
     Returns:
-        bool, of the shape of `rho`; a ratio that is infinite or NaN is far-policy.
+        bool, in the shape of `rho`; a ratio that is infinite or NaN is far-policy.
 
     Raises:
-        ValueError: a `c_max` that is a number outside its range.
+        ValueError: `c_max` is a number outside its range.
     """
     ranges.assert_in("near_policy", "(1, inf]", c_max=c_max)
     return (rho > 1.0 / c_max) & (rho < c_max)
 
 
 def importance_ratio(log_rho: tf.Tensor, max_log_ratio: float) -> tf.Tensor:
-    """The ratio rho of a sample, whose logarithm is cut at both ends: exp(clip(log_rho, -b, b)).
+    """The ratio rho of a sample, with its logarithm clipped on both sides: exp(clip(log_rho, -b, b)).
 
-    The paper has unbounded weights but for ReF-ER-2 (Section 5.3). b = 27 is as near to that as float32 allows; the
-    authors' released code has b = 7 since 2019, so rho from 9.1e-4 to 1097 for all rules, and none before.
+    The paper's weights are unbounded except under ReF-ER-2 (Section 5.3). b = 27 is as near to that as float32 allows;
+    the authors' released code has b = 7 since 2019, so rho from 9.1e-4 to 1097 for all rules, and no bound before.
 
     Args:
         log_rho: log pi(a|s) - log mu(a|s), any shape.
         max_log_ratio: b, above 0 and at most `LARGEST_LOG_RATIO`.
 
     Returns:
-        Above 0 and finite, of the shape of `log_rho`, without gradient.
+        Ratios above 0 and finite, in the shape of `log_rho`, without gradient.
 
     Raises:
-        ValueError: a bound outside its range.
+        ValueError: the bound is outside its range.
     """
     ranges.assert_in("importance_ratio", f"(0, {LARGEST_LOG_RATIO:g}]", max_log_ratio=max_log_ratio)
     return tf.stop_gradient(tf.exp(tf.clip_by_value(log_rho, -max_log_ratio, max_log_ratio)))
 
 
 def importance_weight(rho: tf.Tensor, rule: str) -> tf.Tensor:
-    """What a sample's losses are weighted by: rho, at most `REFER_2_CLIP` under ReF-ER-2 (Section 5.3).
+    """Importance weight of a sample's losses: rho, clipped at `REFER_2_CLIP` under ReF-ER-2 (Section 5.3).
 
     Args:
-        rho: from `importance_ratio`, any shape.
+        rho: ratios from `importance_ratio`, any shape.
         rule: one of `RULES`.
 
     Returns:
-        Of the shape of `rho`, without gradient.
+        Weights in the shape of `rho`, without gradient.
 
     Raises:
-        ValueError: unknown rule.
+        ValueError: the rule is unknown.
     """
     uses_rule_1, uses_rule_2 = _find_rule("importance_weight", rule)
     return tf.stop_gradient(tf.minimum(rho, REFER_2_CLIP) if uses_rule_2 and not uses_rule_1 else rho)
 
 
 def rule_1(loss: tf.Tensor, rho: tf.Tensor, c_max: Scalar, rule: str) -> tf.Tensor:
-    """The loss where Rule 1 lets the sample count, and 0 where it skips it.
+    """Returns the loss with 0 for the samples that Rule 1 skips.
 
-    For losses of networks that have no policy, such as DDPG's critic: neither beta nor the penalty concerns
-    them (Algorithm 4).
+    It is for losses of networks without a policy, such as DDPG's critic, to which neither beta nor the penalty applies
+    (Algorithm 4).
 
     Args:
         loss: [B], finite.
         rho: importance ratios, [B]; no gradient.
         c_max: above 1, scalar.
-        rule: one of `RULES`; without Rule 1 the loss comes back as it is.
+        rule: one of `RULES`; without Rule 1 the loss is returned unchanged.
 
     Returns:
         [B].
 
-    Gradients: of far-policy samples zero, all others as they are.
+    Gradients: 0 for skipped samples, unchanged for all others.
 
     Raises:
-        ValueError: another type than that of `loss`, different shapes, a `c_max` that is a number outside its range,
-            or an unknown rule.
+        ValueError: a loss that is not floating, types or shapes that differ, a `c_max` that is a number outside its
+            range, or an unknown rule.
     """
     ranges.assert_in("rule_1", "(1, inf]", c_max=c_max)
     loss, rho = _convert("rule_1", loss=loss, rho=rho)
@@ -137,23 +137,23 @@ def refer_loss(
     c_max: Scalar,
     rule: str,
 ) -> ReferLoss:
-    """Any loss L under ReF-ER (Eqs. 10 and 11).
+    """Applies ReF-ER to any loss L (Eqs. 10 and 11).
 
         refer:    beta L 1[near] + (1 - beta) KL(mu || pi)
         refer_1:  L 1[near]
         refer_2:  beta L + (1 - beta) KL(mu || pi)              (with weights from `importance_weight`)
         none:     L
 
-    The indicator, 1 where 1 / c_max < rho < c_max, multiplies the whole loss of a sample, that of the value as
-    well as that of the policy (Section 4), and never the divergence, which far-policy samples need most.
-    Eqs. (10) and (11) are a mean over the batch, which the caller takes.
+    The indicator, 1 where 1 / c_max < rho < c_max, multiplies the whole loss of a sample, of the value as well as of
+    the policy (Section 4), but never the divergence, which far-policy samples need most. Eqs. (10) and (11) are means
+    over the batch, which the caller takes.
 
     Args:
         loss: L of each sample, [B], finite.
         kl: KL(mu || pi) of each sample, with mu the stored behaviour, [B].
         rho: importance ratios, [B]; no gradient.
         beta: in [0, 1], scalar; not read by refer_1 and none.
-        c_max: above 1, scalar; read by all, for `near`.
+        c_max: above 1, scalar; read by all variants, for `near`.
         rule: one of `RULES`.
 
     Returns:
@@ -162,8 +162,8 @@ def refer_loss(
     Gradients: to `loss` and `kl` as above, none to `rho`, `beta` and `c_max`.
 
     Raises:
-        ValueError: another type than that of `loss`, different shapes, a `beta` or `c_max` that is no scalar or a
-            number outside its range, or an unknown rule.
+        ValueError: a loss that is not floating, types or shapes that differ, a `beta` or `c_max` that is not a scalar
+            or is a number outside its range, or an unknown rule.
     """
     ranges.assert_in("refer_loss", "[0, 1]", beta=beta)
     ranges.assert_in("refer_loss", "(1, inf]", c_max=c_max)
@@ -180,13 +180,13 @@ def refer_loss(
 
 
 def _find_rule(function: str, rule: str) -> tuple[bool, bool]:
-    """Which of the two rules a variant follows."""
+    """Returns which of the two rules a variant applies."""
     ranges.assert_one_of(function, RULES, rule=rule)
     return RULES[rule]
 
 
 def _convert(function: str, loss: tf.Tensor, **others: Any) -> list[tf.Tensor]:
-    """The loss, and all others as tensors of its type, float32 or float64."""
+    """Returns the loss, and the others as tensors of its floating type."""
     loss = tf.convert_to_tensor(loss)
     if not loss.dtype.is_floating:
         raise ValueError(f"{function}: loss must be floating, got {loss.dtype.name}")
@@ -194,10 +194,10 @@ def _convert(function: str, loss: tf.Tensor, **others: Any) -> list[tf.Tensor]:
 
 
 def annealed_c_max(step: float, c: float, annealing: float) -> float:
-    """c_max(t) = 1 + C / (1 + A t) (Eq. 13), of settings that are checked once, before the run.
+    """c_max(t) = 1 + C / (1 + A t) (Eq. 13). The arguments are not checked here, but once before the run.
 
     Args:
-        step: t, environment steps, at least 0.
+        step: t, number of environment steps, at least 0.
         c: C, above 0 (4 in the paper).
         annealing: A per environment step, at least 0 (5e-7 in the paper).
     """
@@ -205,5 +205,5 @@ def annealed_c_max(step: float, c: float, annealing: float) -> float:
 
 
 def annealed_learning_rate(step: float, learning_rate: float, annealing: float) -> float:
-    """eta(t) = eta / (1 + A t) (Eq. 13). Arguments as for `annealed_c_max`; `learning_rate` is the first one."""
+    """eta(t) = eta / (1 + A t) (Eq. 13). Arguments as for `annealed_c_max`; `learning_rate` is the initial eta."""
     return learning_rate / (1.0 + annealing * step)

@@ -1,10 +1,10 @@
-"""The training of Algorithm 1: F environment steps, a gradient step, in turn, from one episode memory.
+"""The training of Algorithm 1, which alternates F environment steps and a gradient step on a memory of episodes.
 
-F K environment steps are made with the same weights, then K gradient steps in one compiled call, whose minibatches
-were sampled ahead; ratios, values and priorities go back into the memory after it. With K = 1 this is the algorithm of
-the paper, but for the order of operations in deviation 3 of the README. With prioritised replay a larger K so means
-that K minibatches are sampled by the same ranks: a step that is sampled several times in a call gets its new priority,
-that of the last time, for the next call.
+F K environment steps are made with the same weights, then K gradient steps in one compiled call, on minibatches sampled
+before it; ratios, values and priorities are written back to the memory after it. With K = 1 this is the paper's
+algorithm, except for the order of operations (deviation 3 of the README). In prioritised replay the K minibatches of a
+call are sampled by the same ranks: a step sampled several times in a call gets its new priority, that of the last time,
+for the next call.
 
 With `overlap` both are made at the same time, on two cores: the same steps with the same weights, but an episode that
 ends among them enters the memory after the gradient steps and not before.
@@ -35,23 +35,23 @@ from repro.training.learner import NonFiniteLossError
 from repro.training.trainer import EpisodeLog, RunSettings
 
 REWARD_SCALE_EVERY = 1000
-"""Gradient steps between two updates of the reward scale (Appendix B)."""
+"""Number of gradient steps between two updates of the reward scale (Appendix B)."""
 
 
 class ReferSettings(NamedTuple):
-    """Fields of a configuration that the loop reads.
+    """Fields of a configuration that the training loop reads.
 
-    batch_size: B, steps sampled for one gradient step.
+    batch_size: B, number of steps sampled for one gradient step.
     time_steps_per_gradient: F.
-    start_steps: N_start, steps of whole episodes that enter the memory before the first gradient step, at most its
-        capacity.
-    learning_rate: eta.
-    beta_step_size: eta of Eq. (12), annealed like the learning rate.
+    start_steps: N_start, number of steps in complete episodes that enter the memory before the first gradient step, at
+        most its capacity.
+    learning_rate: eta at the first gradient step.
+    beta_step_size: eta of Eq. (12), annealed by `annealing`.
     c, annealing, max_far_policy_fraction: C, A and D.
-    learning_rate_annealing: A of the learning rate, which is `annealing` but for plain DDPG.
+    learning_rate_annealing: A of the learning rate, which equals `annealing` except for plain DDPG.
     noise_theta: theta of Ornstein-Uhlenbeck noise; None for independent noise.
     initial_beta: beta before the first gradient step.
-    prioritised: how prioritised replay samples; None samples uniformly.
+    prioritised: settings of prioritised replay; None for uniform sampling.
     refresh_last_value: whether V(s_T) of a cut episode is computed again whenever its last step is sampled.
     overlap: whether gradient steps are made while the environment is stepped.
     """
@@ -73,11 +73,11 @@ class ReferSettings(NamedTuple):
 
 
 class OpenEpisode:
-    """An episode that is being played, in arrays as long as the longest one.
+    """An episode that is being played, in arrays for the longest possible one.
 
     Attributes:
-        length: steps so far.
-        terminated: whether it ended for learning, and was not cut; for one that is over.
+        length: number of steps so far.
+        terminated: whether the task ended the episode, rather than a time limit; set when it is over.
     """
 
     NAMES = ("states", "actions", "rewards", "means", "stds", "values", "coefficients")
@@ -91,7 +91,7 @@ class OpenEpisode:
         self.terminated = False
 
     def store_in(self, memory: ReferMemory, agent: FusedAgent) -> None:
-        """Stores the whole episode, whose last state and value are at `length`."""
+        """Stores the complete episode, whose last state and value are at `length`, in the memory."""
         n = self.length
         policy = self.actions[:n], self.means[:n], self.stds[:n]
         memory.add_episode(
@@ -115,20 +115,20 @@ class OpenEpisode:
 
 
 class ReferTrainer(ControlTrainer):
-    """An update is one call of K gradient steps, after F K environment steps.
+    """Trains an agent; an update is F K environment steps and one call of K gradient steps.
 
     Args:
-        agent: acts and learns.
-        environment: one task.
+        agent: agent that acts and learns.
+        environment: environment to play.
         remake, supervision: as for `ControlTrainer`.
-        memory: of the task's sizes.
+        memory: memory for the task's sizes of states and actions.
         settings: see `ReferSettings`.
-        rng: samples actions and minibatches; with `overlap` actions alone, and a child of it minibatches.
-        episodes: log of finished episodes, with the window that the evaluation is of.
-        run: its budget are the steps that are learned from; those before the first gradient step come on top.
+        rng: source of sampled actions and minibatches; with `overlap`, minibatches are sampled by a child of it.
+        episodes: log of finished episodes, with the window on which the evaluation is based.
+        run: see `RunSettings`; the budget does not include the steps before the first gradient step.
 
     Raises:
-        ValueError: F K is no whole number of steps.
+        ValueError: F K is not a whole number of steps, or is 0.
     """
 
     progress_scalars = ("kl", "beta", "far_policy_fraction")
@@ -160,7 +160,7 @@ class ReferTrainer(ControlTrainer):
         self._sampling_rng = rng.spawn(1)[0] if settings.overlap else rng
         self._player = ThreadPoolExecutor(1, "player") if settings.overlap else None
         self._episode = self._new_episode()
-        self._finished: list[OpenEpisode] = []  # not yet in the memory
+        self._finished: list[OpenEpisode] = []  # episodes that are over, but not yet in the memory
         self._restore()
 
     def close(self) -> None:
@@ -170,7 +170,7 @@ class ReferTrainer(ControlTrainer):
 
     @property
     def gradient_steps(self) -> int:
-        """k of Algorithm 1: gradient steps made so far."""
+        """k of Algorithm 1: number of gradient steps made so far."""
         return self.updates * self._agent.steps_per_call
 
     @property
@@ -192,7 +192,7 @@ class ReferTrainer(ControlTrainer):
             failure = playing.exception()
         self._store_finished()
         if isinstance(failure, EnvironmentFailedError):
-            self.updates += 1  # what is saved has its gradient steps
+            self.updates += 1  # the saved state includes its gradient steps
         if failure is not None:
             raise failure
         return scalars, 0.0
@@ -200,8 +200,8 @@ class ReferTrainer(ControlTrainer):
     def _begin(self) -> None:
         """Plays until N_start steps have entered the memory, then fixes the statistics of the states (Algorithm 1).
 
-        Steps count once their episode is complete. If N_start is the capacity N, as Algorithm 1 has it, the episode
-        that completes N_start steps may make older ones leave: they count, but the statistics are of the stored steps.
+        Steps count once their episode is complete. If N_start is the capacity N, as in Algorithm 1, the episode that
+        completes N_start steps may displace older ones. These count, but the statistics are those of the stored steps.
         """
         if self._memory.episodes and self.updates:
             return
@@ -216,7 +216,7 @@ class ReferTrainer(ControlTrainer):
     def _act(self, observation: np.ndarray, step_type: np.ndarray) -> tuple[np.ndarray, PolicyOutput]:
         output = self._agent.act(observation[0])
         if math.isnan(output.value):
-            raise NonFiniteLossError(f"gradient step {self.gradient_steps} left a network that gives NaN")
+            raise NonFiniteLossError(f"the network outputs NaN after gradient step {self.gradient_steps}")
         if step_type.item() == LAST:
             return output.mean[None], output
         episode, t = self._episode, self._episode.length
@@ -225,7 +225,7 @@ class ReferTrainer(ControlTrainer):
         return explore(self._rng, output.mean, output.std, last_noise, theta)[None], output
 
     def _play(self, steps: int) -> None:
-        """Environment steps; one in which the environment fails is made in another one."""
+        """Makes environment steps; one in which the environment fails is made in its replacement."""
         played = 0
         while played < steps:
             try:
@@ -236,7 +236,7 @@ class ReferTrainer(ControlTrainer):
                 self._agent.begin_episode()
 
     def _play_step(self) -> None:
-        """One environment step (Algorithm 2)."""
+        """Makes one environment step (Algorithm 2)."""
         episode, t = self._episode, self._episode.length
         episode.states[t] = self._rollout.observation[0]
         step = self._step()
@@ -261,13 +261,13 @@ class ReferTrainer(ControlTrainer):
         return OpenEpisode(*sizes, self._agent.num_coefficients)
 
     def _store_finished(self) -> None:
-        """Stores the episodes that ended in the memory."""
+        """Moves the episodes that are over to the memory."""
         for episode in self._finished:
             episode.store_in(self._memory, self._agent)
         self._finished.clear()
 
     def _learn(self) -> dict[str, float]:
-        """K gradient steps (Algorithm 3)."""
+        """Makes K gradient steps (Algorithm 3) and returns scalars to log."""
         memory, settings = self._memory, self._settings
         first = self.gradient_steps
         steps = range(first, first + self._agent.steps_per_call)
@@ -303,7 +303,7 @@ class ReferTrainer(ControlTrainer):
         return scalars | {"beta": self._beta, "far_policy_fraction": memory.far_policy_fraction, "c_max": memory.c_max}
 
     def _refresh_last_values(self, indices: np.ndarray) -> None:
-        """Computes V(s_T) again by the weights before the K gradient steps, where a sampled step ends a cut episode."""
+        """Recomputes V(s_T) of cut episodes whose last step was sampled, by the weights before the K gradient steps."""
         ends = self._memory.cut_ends(indices)
         if ends.size:
             self._memory.update_last_values(ends, self._agent.last_values(self._memory, ends))

@@ -18,10 +18,10 @@ class VRacerSettings(NamedTuple):
     """Fields of a configuration that V-RACER reads.
 
     units: width of each hidden layer.
-    hidden_scale, output_scale: of the initial weights, see `mlp.init_mlp`.
-    initial_variance: of every action component, in the learner's units.
-    learning_rate: eta of the first gradient step.
-    variant: of the loss.
+    hidden_scale, output_scale: scales of the initial weights, see `mlp.init_mlp`.
+    initial_variance: initial variance of every action component, in the learner's units.
+    learning_rate: eta at the first gradient step.
+    variant: settings of the loss.
     """
 
     units: tuple[int, ...]
@@ -39,8 +39,8 @@ class VRacer(FusedAgent):
         state_size: S.
         action_size: A.
         settings: see `VRacerSettings`.
-        rng: samples the initial weights.
-        steps_per_call: K, gradient steps in one call of `train`.
+        rng: source of the initial weights.
+        steps_per_call: K, the number of gradient steps in one call of `train`.
         compile_with_xla: whether `train` is compiled with XLA.
     """
 
@@ -69,12 +69,12 @@ class VRacer(FusedAgent):
         self.sync_acting_weights()
 
     def checkpoint(self) -> tf.train.Checkpoint:
-        """Everything of the agent that a checkpoint keeps."""
+        """Returns all state of the agent that a checkpoint saves."""
         statistics = [self.state_mean, self.state_std]
         return tf.train.Checkpoint(weights=self.weights, optimizer=self.optimizer, statistics=statistics)
 
     def forward(self, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """V(s) [B], the policy's mean [B, A] and the coefficients of the advantage, of states [B, S]."""
+        """V(s) [B], the policy's mean [B, A] and the coefficients of the advantage, for states [B, S]."""
         return self._outputs(self._network.parts(self.weights), {"state": state})
 
     def sync_acting_weights(self) -> None:
@@ -83,7 +83,7 @@ class VRacer(FusedAgent):
         self._std = gaussian.std_from_raw_numpy(raw)
 
     def act(self, state: np.ndarray) -> PolicyOutput:
-        """Value and policy of one state, float32 [S], with the acting weights."""
+        """Value, policy and coefficients at one state, float32 [S], with the acting weights."""
         outputs = mlp.apply_numpy(self._acting, self._standardise_numpy(state))
         return self._policy_output(outputs)
 
@@ -121,7 +121,7 @@ class VRacer(FusedAgent):
         return UpdateOutput(*stored, losses.extras["td_error"], tf.stack([loss, *means]))
 
     def _policy_output(self, outputs: np.ndarray) -> PolicyOutput:
-        """What the network's outputs [1 + A + coefficients] at one state say."""
+        """Splits the network's outputs [1 + A + coefficients] at one state into value, policy and coefficients."""
         mean, coefficients = np.split(outputs[1:], [self.action_size])
         return PolicyOutput(float(outputs[0]), mean, self._std, coefficients)
 
@@ -131,11 +131,11 @@ class VRacer(FusedAgent):
         return v[:, 0], mean, coefficients
 
     def _init_network(self, rng: np.random.Generator, state_size: int, outputs: int) -> list[np.ndarray]:
-        """Initial weights; the state enters the first of them, to which the second is added."""
+        """Samples initial weights; the first array multiplies the state, the second is the bias added to that."""
         settings = self._settings
         sizes = [state_size, *settings.units]
         return mlp.init_mlp(rng, sizes, outputs, settings.hidden_scale, settings.output_scale)
 
     def _apply_network(self, weights: list[tf.Tensor], batch: dict[str, tf.Tensor]) -> tf.Tensor:
-        """Outputs [B, outputs] at the sampled steps."""
+        """Computes the network's outputs at the sampled steps, [B, outputs]."""
         return mlp.apply_mlp(weights, self._standardise(batch["state"]))

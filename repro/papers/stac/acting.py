@@ -12,15 +12,15 @@ from repro.papers.stac.action_distribution import ActionDistribution
 
 
 class HeadPolicy(NetworkPolicy):
-    """Acts with the heads of a `MultiHeadActorCritic` that act: with the one, or with one of several (Section 9.3).
+    """Acts with the acting head of a `MultiHeadActorCritic`, or with a random one of several (Section 9.3).
 
-    Of several, each step of each environment takes one with equal probabilities (assumed: not specified how long a head
-    acts), and says the distribution of this one, so that importance weights are those of the policy that acted.
+    If several heads act, one is sampled uniformly in each step of each environment (assumed: not specified how long a
+    head acts). `info` describes that head's distribution: importance weights are those of the policy that acted.
 
     Args:
         time_step_spec, action_spec, network: as for `NetworkPolicy`.
-        distribution: of the network's policies.
-        greedy: take the distribution's mode instead of sampling.
+        distribution: distribution over actions that the network's outputs parametrise.
+        greedy: whether to take the distribution's mode instead of sampling.
     """
 
     def __init__(

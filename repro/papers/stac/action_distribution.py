@@ -1,6 +1,6 @@
-"""What STAC's loss, agent and policy need of a policy's distribution, for discrete and for continuous actions.
+"""Distributions over discrete and continuous actions, with the interface that STAC's loss, agent and policy need.
 
-A policy's head has K outputs for each observation; everything here is a function of these, float32 [..., K].
+A policy head has K outputs per observation; everything here is a function of these, float32 [..., K].
 """
 
 from __future__ import annotations
@@ -15,39 +15,39 @@ from repro.distributions import categorical, gaussian, squashed_gaussian
 
 
 class ActionDistribution(Protocol):
-    """A distribution over actions, given by the outputs of a policy's head."""
+    """A distribution over actions, given by the outputs of a policy head."""
 
     @property
     def num_outputs(self) -> int:
-        """K."""
+        """K, the number of outputs of a policy head."""
 
     @property
     def info_spec(self) -> dict[str, tf.TensorSpec]:
-        """Names and specs of what `info` says, of one environment."""
+        """Specs of the entries of `info` by name, for one environment."""
 
     def info(self, outputs: tf.Tensor) -> dict[str, tf.Tensor]:
-        """What importance weights need to know of the distribution that acted, [..., size] each."""
+        """Parameters of the acting distribution from which importance weights are computed, [..., size] each."""
 
     def sample(self, outputs: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-        """One action for each distribution; the same for the same integers [2]."""
+        """Samples one action from each distribution; equal seeds, integers [2], give equal samples."""
 
     def mode(self, outputs: tf.Tensor) -> tf.Tensor:
         """The action that a greedy policy takes."""
 
     def log_prob(self, outputs: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
-        """Logarithm of the actions' probability or density, [...]."""
+        """Logarithm of the probability or density of `actions`, [...]."""
 
     def log_ratio(self, outputs: tf.Tensor, behaviour: Mapping[str, tf.Tensor], actions: tf.Tensor) -> tf.Tensor:
-        """log pi(a|x) - log mu(a|x), [...], with `info` of mu."""
+        """log pi(a|x) - log mu(a|x), [...], given the `info` of mu."""
 
     def bonus(self, outputs: tf.Tensor) -> tf.Tensor:
-        """What g_e multiplies and the loss subtracts, [...]: larger for a policy that explores more."""
+        """Exploration bonus that the loss subtracts with weight g_e, [...]: larger for a policy that explores more."""
 
     def kl(self, outputs_p: tf.Tensor, outputs_q: tf.Tensor) -> tf.Tensor:
         """KL(p || q) in nats, [...]."""
 
     def describe(self, outputs: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Numbers for the log by name, [...] each: one for each distribution."""
+        """Quantities for the log by name, [...] each: one value per distribution."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +95,7 @@ class SquashedGaussian:
 
         m = tanh(y_m),    s = exp(log_std_min + 0.5 (log_std_max - log_std_min) (tanh(y_s) + 1))
 
-    with the first A outputs y_m and the others y_s. The bonus and `describe` are of the Gaussian before the squashing.
+    with the first A outputs y_m and the others y_s. The bonus and `describe` refer to the Gaussian before squashing.
 
     Attributes:
         size: A.
@@ -144,7 +144,7 @@ class SquashedGaussian:
         return {"std": tf.reduce_mean(std, axis=-1), "prior_kl": prior_kl}
 
     def _mean_and_std(self, outputs: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Mean and std of the Gaussian before the squashing, [..., A] each."""
+        """Returns mean and std of the Gaussian before squashing, [..., A] each."""
         mean, std = tf.split(outputs, 2, axis=-1)
         return (
             squashed_gaussian.mean_from_raw(mean),

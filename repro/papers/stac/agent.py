@@ -1,4 +1,4 @@
-"""STAC and STACX as a TF-Agents agent; without metaparameters IMPALA, with and without auxiliary heads."""
+"""STAC and STACX as a TF-Agents agent; without tuned metaparameters IMPALA, with or without auxiliary heads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from repro.papers.stac.metagradient import Metaparameters, self_tuning_update
 
 
 class InnerExtra(NamedTuple):
-    """What the inner loss gives besides: the heads' outputs before the update, [T+1, B, P, K], and scalars by name."""
+    """Further results of the inner loss: the heads' outputs before the update, [T+1, B, P, K], and scalars to log."""
 
     outputs: tf.Tensor
     scalars: dict[str, tf.Tensor]
@@ -31,23 +31,23 @@ class InnerExtra(NamedTuple):
 class StacAgent(tf_agent.TFAgent):
     """Self-tuning actor-critic (Algorithm 2).
 
-    `train` takes a batch of unrolls, `Trajectory` [B, burn_in+T+1, ...]: rows that only warm the network's core, T
+    `train` takes a batch of unrolls, `Trajectory` [B, burn_in+T+1, ...]: rows that only warm up the network's core, T
     transitions, and the observation after the last one, from which the targets bootstrap; action, reward and discount
-    of the last row are not read. The core starts from the state that was stored with the first row. Losses are summed
-    over batch and time, over all replicas under `tf.distribute`, and the inner loss is the mean over heads (line 11).
+    of the last row are not read. The core starts from the state stored with the first row. Losses are summed over
+    batch and time, and under `tf.distribute` over all replicas; the inner loss is the mean over heads (line 11).
 
     Args:
-        time_step_spec, action_spec: of one unbatched environment.
-        network: policies and values of the heads.
-        distribution: of its policies.
-        optimizer: of the network.
-        metaparameters: of the network's heads; where none is tuned, there is no outer loss.
+        time_step_spec, action_spec: specs of one unbatched environment.
+        network: network of the heads' policies and values.
+        distribution: distribution over actions that the policies' outputs parametrise.
+        optimizer: optimiser of the network.
+        metaparameters: metaparameters of the network's heads; if none is tuned, there is no outer loss.
         meta_optimizer: Keras optimiser of the metaparameters.
         outer: zeta, the hyper-parameters of the outer loss.
         kl_cost: g_kl of Eq. (3).
         clip_global_norm: bound on the global norm of the summed gradient of the inner loss; 0 for none.
         train_step_counter: int64 variable, incremented at each update.
-        burn_in: rows at the beginning of an unroll that nothing is learned from.
+        burn_in: number of rows at the beginning of an unroll from which nothing is learned.
         greedy: whether `policy` (not `collect_policy`) takes the distribution's mode.
     """
 
@@ -93,9 +93,9 @@ class StacAgent(tf_agent.TFAgent):
         """Variables are created in the constructor, under the caller's strategy scope."""
 
     def _heads(self, experience: Trajectory, acting_alone: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
-        """Outputs of the policies [T+1, B, P, K] and values [T+1, B, P] of the heads, behind the burn-in.
+        """Computes the heads' policy outputs [T+1, B, P, K] and values [T+1, B, P] after the burn-in.
 
-        Of the heads that act alone, if so.
+        With `acting_alone`, only those of the heads that act.
         """
         state = tf.nest.map_structure(lambda x: x[:, 0], experience.policy_info.get("core_state", ()))
         _, outputs, values = unroll_after_burn_in(
@@ -109,15 +109,15 @@ class StacAgent(tf_agent.TFAgent):
         return time_major(outputs), time_major(values)
 
     def _transitions(self, x: tf.Tensor) -> tf.Tensor:
-        """Rows of transitions that are learned from, [T, B, ...] of [B, burn_in+T+1, ...]."""
+        """Returns the rows that are learned from, [T, B, ...], of x [B, burn_in+T+1, ...]."""
         return time_major(x)[self._burn_in : -1]
 
     def _is_boundary(self, experience: Trajectory) -> tf.Tensor:
-        """Rows that are no transition, bool [T, B]."""
+        """Returns which rows are no transition, bool [T, B]."""
         return self._transitions(experience.step_type) == StepType.LAST
 
     def _means_over_transitions(self, experience: Trajectory, named: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Means of [T, B, P] over heads and the rows that are transitions, [] each."""
+        """Averages tensors [T, B, P] over heads and those rows that are transitions, to [] each."""
         over_heads = {name: tf.reduce_mean(x, axis=-1) for name, x in named.items()}
         return masked_means_over_replicas(over_heads, tf.logical_not(self._is_boundary(experience)))
 
@@ -139,11 +139,11 @@ class StacAgent(tf_agent.TFAgent):
         )
 
     def _inner_loss(self, experience: Trajectory, weights: tf.Tensor | None) -> tuple[tf.Tensor, InnerExtra]:
-        """Line 11: the mean over heads of Algorithm 1 with zeta(eta)."""
+        """Computes the inner loss, line 11: the mean over heads of Algorithm 1 with zeta(eta)."""
         outputs, values = self._heads(experience)
         losses = self._head_losses(experience, outputs, values, self._metaparameters.hyperparameters())
         acting = self._network.acting_heads
-        replicas = float(tf.distribute.get_strategy().num_replicas_in_sync)  # over which scalars are averaged
+        replicas = float(tf.distribute.get_strategy().num_replicas_in_sync)  # scalars are averaged over them
         scalars = {
             "policy_gradient_loss": replicas * tf.reduce_sum(losses.policy[..., acting]),
             "baseline_loss": replicas * tf.reduce_sum(losses.value[..., acting]),
@@ -157,7 +157,7 @@ class StacAgent(tf_agent.TFAgent):
     def _outer_loss(
         self, experience: Trajectory, weights: tf.Tensor | None, inner: InnerExtra
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-        """Eq. (3): Algorithm 1 with the fixed zeta, and KL(pi_theta', pi_theta), of the heads that act."""
+        """Computes Eq. (3) for the heads that act: Algorithm 1 with the fixed zeta, and KL(pi_theta', pi_theta)."""
         acting = self._network.acting_heads
         outputs, values = self._heads(experience, acting_alone=True)
         losses = self._head_losses(experience, outputs, values, self._outer)
@@ -189,7 +189,7 @@ class StacAgent(tf_agent.TFAgent):
             self._meta_optimizer.apply_gradients(zip(update.metagradient, eta), skip_gradients_aggregation=True)
             extra |= self._metaparameters.by_head(update.metagradient, "metagradient_")
             extra |= update.outer_extra | {
-                # The learner logs the mean over replicas, and each has its part of the sum.
+                # The learner logs the mean over replicas, each of which has its part of the sum.
                 "outer_loss": update.outer * float(tf.distribute.get_strategy().num_replicas_in_sync),
                 "metagradient_norm": tf.linalg.global_norm(update.metagradient),
             }
@@ -203,6 +203,6 @@ class StacAgent(tf_agent.TFAgent):
 
 
 def _sum(losses: tf.Tensor, weights: tf.Tensor | None) -> tf.Tensor:
-    """The sum over steps, unrolls and heads of [T, B, P], with unrolls weighted by float32 [B]."""
+    """Sums losses [T, B, P] over steps, unrolls and heads, with unrolls weighted by float32 [B]."""
     per_unroll = tf.reduce_sum(losses, axis=(0, 2))
     return tf.reduce_sum(per_unroll if weights is None else weights * per_unroll)

@@ -1,4 +1,4 @@
-"""What STAC's experiments share: the agents, of any distribution over actions."""
+"""Base class of STAC's experiments, for any distribution over actions."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from repro.training.run_directory import RunDirectory
 
 
 class StacExperiment(OnPolicyExperiment):
-    """Builds a run of STAC, STACX or a baseline; subclasses say which distribution the actions have.
+    """Builds a run of STAC, STACX or a baseline; subclasses define the distribution over actions.
 
     Attributes:
-        TORSOS: for images.
+        TORSOS: names of the torsos for images.
 
     Args:
-        config: resolved.
+        config: resolved configuration.
 
     Raises:
-        ValueError: rows that are learned from do not share themselves out evenly over overlapping unrolls.
+        ValueError: overlap and burn-in do not fit the unrolls: not every step would be learned from equally often.
     """
 
     TORSOS: Sequence[str]
@@ -48,9 +48,9 @@ class StacExperiment(OnPolicyExperiment):
         new, learned = length - self.overlap, length - self.burn_in
         if not (0 < new <= length and 0 < learned <= length and learned % new == 0):
             raise ValueError(
-                f"learner.unroll_length={length}, overlap={self.overlap} and burn_in={self.burn_in}: every step is "
-                "learned from (unroll_length - burn_in) / (unroll_length - overlap) times, which must be a whole "
-                "number above 0."
+                f"learner.unroll_length={length}, learner.overlap={self.overlap} and learner.burn_in={self.burn_in}: "
+                "every step is learned from (unroll_length - burn_in) / (unroll_length - overlap) times, which must be "
+                "a whole number above 0."
             )
 
     @property
@@ -59,18 +59,22 @@ class StacExperiment(OnPolicyExperiment):
 
     @property
     def burn_in(self) -> int:
-        """Steps at the beginning of an unroll that only warm the core."""
+        """Number of steps at the beginning of an unroll that only warm up the core."""
         return self.config.learner.get("burn_in", 0)
 
     @abc.abstractmethod
     def make_distribution(self, environment: BatchedEnvironment) -> ActionDistribution:
-        """Returns the distribution of the network's policies."""
+        """Returns the distribution over actions that the network's policy outputs parametrise.
+
+        Raises:
+            ValueError: a field of `config.network` has an impossible value.
+        """
 
     def make_network(self, environment: BatchedEnvironment, seed: int) -> MultiHeadActorCritic:
         """Returns a new network.
 
         Raises:
-            ValueError: unknown torso or way of acting.
+            ValueError: as for `make_torso`, `make_distribution` and `MultiHeadActorCritic`.
         """
         network, seeds = self.config.network, distinct_seeds(seed)
         torso = make_torso(network, next(seeds), self.TORSOS, environment.time_step_spec.observation)
@@ -91,7 +95,7 @@ class StacExperiment(OnPolicyExperiment):
 
     @property
     def outer(self) -> Hyperparameters:
-        """Those of the outer loss, and of the inner loss before any is tuned."""
+        """Hyper-parameters of the outer loss, and those of the inner loss that are not tuned."""
         loss = self.config.loss
         return Hyperparameters(
             gamma=loss.discount,
@@ -105,10 +109,10 @@ class StacExperiment(OnPolicyExperiment):
         )
 
     def make_metaparameters(self) -> Metaparameters:
-        """Returns them at their initial values.
+        """Returns the metaparameters at their initial values.
 
         Raises:
-            ValueError: unknown ones are to be tuned.
+            ValueError: `config.meta.tuned` has an unknown name, or two that set the same hyper-parameter.
         """
         meta, network, outer = self.config.meta, self.config.network, self.outer
         initial = dict.fromkeys(self.tuned, meta.initial)

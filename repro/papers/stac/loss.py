@@ -1,4 +1,4 @@
-"""The loss of STAC and STACX: leaky V-trace actor-critic, of one or several heads (Algorithm 1)."""
+"""The loss of STAC and STACX: leaky V-trace actor-critic with one or several heads (Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from repro.papers.stac.action_distribution import ActionDistribution
 
 
 class Hyperparameters(NamedTuple):
-    """zeta: what the loss needs besides data; each a float or, with a value for each of P heads, float32 [P]."""
+    """zeta, the hyper-parameters of the loss: each is a float or, with a value for each of P heads, float32 [P]."""
 
     gamma: float | tf.Tensor
     lambda_: float | tf.Tensor
@@ -46,7 +46,7 @@ def stac_loss(
     is_boundary: tf.Tensor,
     zeta: Hyperparameters,
 ) -> StacLoss:
-    """The terms of Eq. (4), and of Eq. (3) without its KL, unreduced; Algorithm 1 sums them over batch and time.
+    """Computes the terms of Eq. (4), or of Eq. (3) without its KL, unreduced; Algorithm 1 sums over batch and time.
 
         total_s = g_v (v_s - V(x_s))^2                                              line 19
                   - g_p rho_s log pi(a_s|x_s) (r_s + gamma v_{s+1} - V(x_s))        lines 22, 24
@@ -55,21 +55,24 @@ def stac_loss(
     with v_s and rho_s of leaky V-trace, Eq. (5). Line 20 prints + g_e H, a misprint: the entropy is a bonus. For
     continuous actions H is minus the KL to a standard Gaussian (Section 4.2).
 
-    One function is both the inner loss and the outer: neither has a gradient to theta through targets, weights or the
-    values in them (lines 5, 8 and 15), and through rho and v_{s+1} of line 22 zeta alone receives one. That line 24
-    stops it changes nothing where zeta is constant.
+    This function computes both the inner and the outer loss: neither has a gradient to theta through targets, weights
+    or the values in them (lines 5, 8 and 15), and through rho and v_{s+1} of line 22 only zeta receives one. Line 24
+    stops that gradient, which makes no difference where zeta is constant.
 
     Args:
-        distribution: of the policies; H is its bonus.
-        target_outputs: of the heads' policies, float32 [T, B, P, K]; receive the policy and entropy gradients.
-        behaviour: mu when the actions were chosen, as `distribution.info` says it, float32 [T, B, ...]; no gradient.
+        distribution: distribution of the policies; H is its `bonus`.
+        target_outputs: outputs of the heads' policies, float32 [T, B, P, K]; receive the policy and entropy gradients.
+        behaviour: `distribution.info` of mu when the actions were chosen, float32 [T, B, ...]; no gradient.
         actions: int32 [T, B] or float32 [T, B, A].
         r_t: reward after each action, float32 [T, B].
         discount_t: 1, or 0 where the step ended the episode, float32 [T, B].
         v_tm1: V(x_s) of the heads, float32 [T, B, P]; receives the gradient of the value loss.
-        v_t: V(x_{s+1}), float32 [T, B, P]; no gradient.
-        is_boundary: bool [T, B], rows that are no transition (the observation is the last of a game).
+        v_t: V(x_{s+1}) of the heads, float32 [T, B, P]; no gradient.
+        is_boundary: bool [T, B], true for rows that are no transition (the observation is the last of a game).
         zeta: hyper-parameters, which receive the exact gradient of the losses and of their gradients.
+
+    Raises:
+        ValueError: as for `v_targets.vtrace` and the functions of the distribution.
     """
     num_heads = target_outputs.shape[2]
 

@@ -22,27 +22,27 @@ SETS = {
     "g_p": ("g_p",),
     "g_e": ("g_e",),
 }
-"""Metaparameters, and the fields of `Hyperparameters` that each is the value of."""
+"""Fields of `Hyperparameters` that each metaparameter sets."""
 
 SCALED = ("truncation", "g_v", "g_p", "g_e")
-"""Those that are multiplied by their value in the outer loss."""
+"""Metaparameters that are multiplied by their value in the outer loss."""
 
 
 class Metaparameters(tf.Module):
-    """eta of every head, and zeta(eta).
+    """The metaparameters eta of every head, and the hyper-parameters zeta(eta).
 
     Args:
         tuned: names in `SETS`; fields that none of them sets keep their value in the outer loss (Section 4.1).
         outer: hyper-parameters of the outer loss, floats.
-        num_heads: P.
-        initial: eta at the start, before the sigmoid, by name.
-        fixed: hyper-parameters, floats, of further heads behind these, of which none is tuned.
+        num_heads: P, the number of heads with tuned hyper-parameters.
+        initial: initial eta, before the sigmoid, by name.
+        fixed: hyper-parameters, floats, of further heads after these, whose hyper-parameters are not tuned.
 
     Attributes:
-        eta: by name, float32 [P].
+        eta: metaparameters by name, float32 [P] each.
 
     Raises:
-        ValueError: an unknown name, or two that set the same field.
+        ValueError: a name is unknown, or two set the same field.
     """
 
     def __init__(
@@ -56,14 +56,20 @@ class Metaparameters(tf.Module):
         super().__init__(name="metaparameters")
         fields = [field for name in tuned for field in SETS.get(name, ())]
         if not set(tuned) <= set(SETS) or len(fields) > len(set(fields)):
-            raise ValueError(f"meta.tuned={tuple(tuned)}: choose from {', '.join(SETS)}, each field once.")
+            raise ValueError(
+                f"meta.tuned={tuple(tuned)}: choose from {', '.join(SETS)}, each once; alpha stands "
+                "for alpha_rho and alpha_c."
+            )
         self._outer = outer
         self._num_heads = num_heads
         self._fixed = list(fixed)
         self.eta = {name: tf.Variable(tf.fill([num_heads], initial[name]), name=name) for name in tuned}
 
     def hyperparameters(self) -> Hyperparameters:
-        """zeta(eta) of the inner loss, float32 [P] each: sigma(eta), times the outer value for `SCALED` (line 10)."""
+        """zeta(eta) of the inner loss: sigma(eta), for `SCALED` times the outer value (line 10).
+
+        Each is float32 [P + len(fixed)].
+        """
         zeta = {field: tf.fill([self._num_heads], value) for field, value in self._outer._asdict().items()}
         for name, eta in self.eta.items():
             for field in SETS[name]:
@@ -72,23 +78,27 @@ class Metaparameters(tf.Module):
         return Hyperparameters(**{field: tf.concat([x, fixed[field]], axis=0) for field, x in zeta.items()})
 
     def scalars(self) -> dict[str, tf.Tensor]:
-        """sigma(eta) of every head, without the outer value, as Figure 5 shows it: `gamma_1` is of the first head."""
+        """sigma(eta) of every head without the outer value, as in Figure 5; `gamma_1` is that of the first head."""
         return self.by_head([tf.sigmoid(eta) for eta in self.eta.values()])
 
     def by_head(self, values: Sequence[tf.Tensor], prefix: str = "") -> dict[str, tf.Tensor]:
-        """One number, [], for each metaparameter and head by name, of float32 [P] for each entry of `eta`."""
+        """Splits values, float32 [P] for each entry of `eta`, into one number, [], per metaparameter and head, by name.
+
+        Raises:
+            ValueError: there are not as many values as metaparameters.
+        """
         heads = {name: tf.unstack(x) for name, x in zip(self.eta, values, strict=True)}
         return {f"{prefix}{name}_{i}": x for name, xs in heads.items() for i, x in enumerate(xs, start=1)}
 
 
 class SelfTuningOutput(NamedTuple):
-    """What `self_tuning_update` returns.
+    """Results of `self_tuning_update`.
 
-    inner, outer: losses before and after the update, float32 [].
-    inner_extra, outer_extra: what they gave besides.
-    gradient_norm: of the inner loss before the clip, float32 [].
-    metagradient: of the outer loss, of the shape of each metaparameter, the sum over replicas; zero where the gradient
-        of the inner loss is exactly zero, as in a batch of boundary rows alone.
+    inner, outer: inner loss before and outer loss after the update, float32 [].
+    inner_extra, outer_extra: further results of the two losses.
+    gradient_norm: global norm of the inner loss's gradient before clipping, float32 [].
+    metagradient: gradient of the outer loss with respect to each metaparameter, in its shape, summed over replicas;
+        zero where the gradient of the inner loss is exactly zero, as for a batch of boundary rows only.
     """
 
     inner: tf.Tensor
@@ -107,7 +117,7 @@ def self_tuning_update(
     optimizer: RMSPropTF1,
     clip_global_norm: float,
 ) -> SelfTuningOutput:
-    """Updates theta on the inner loss, and differentiates the outer loss of the result with respect to eta.
+    """Updates theta on the inner loss, and differentiates the outer loss at the new theta with respect to eta.
 
         g(eta)  = clip(grad_theta L_inner(theta; eta))                  line 11
         theta'  = theta - step(g(eta))                                  line 12
@@ -115,19 +125,20 @@ def self_tuning_update(
 
     The gradient at theta' is an ordinary one, taken with the updated variables in place. One reverse pass over the
     computation of step(g(eta)) contracts it with the Jacobian: exactly, through RMSProp, its accumulators and the clip.
-    No Jacobian is formed, and theta is not kept twice.
+    The Jacobian is never formed, and no second copy of theta is kept.
 
     Args:
-        inner_loss: reads `variables` and `eta`; returns this replica's part of a sum, [], and anything else.
-        outer_loss: reads `variables`, after the update; gets what else the inner loss returned, as constants, and
-            returns likewise. It depends on `eta` through `variables` alone.
+        inner_loss: function that reads `variables` and `eta`; returns this replica's part of a sum, [], and any further
+            results.
+        outer_loss: function that reads `variables` after the update; takes the inner loss's further results, as
+            constants, and returns likewise. It depends on `eta` only through `variables`.
         variables: theta, updated in place.
         eta: metaparameters; not updated.
-        optimizer: built for `variables`.
-        clip_global_norm: bound on the gradient of the inner loss; 0 for none.
+        optimizer: optimiser built for `variables`.
+        clip_global_norm: bound on the global norm of the inner loss's gradient; 0 for none.
 
     Raises:
-        ValueError: a variable does not reach the inner loss.
+        ValueError: the inner loss does not depend on a variable.
     """
     with tf.GradientTape(watch_accessed_variables=False) as meta_tape:
         meta_tape.watch(eta)
@@ -143,6 +154,6 @@ def self_tuning_update(
     cotangents = [-gradient for gradient in tape.gradient(outer, variables, unconnected_gradients="zero")]
     metagradient = meta_tape.gradient(steps, eta, cotangents, unconnected_gradients="zero")
     metagradient, _ = reduce_and_clip(metagradient)
-    # A norm of zero has no derivative: the clip's would be NaN.
+    # A norm of zero has no derivative: that of the clip would be NaN.
     metagradient = [tf.where(tf.equal(norm, 0.0), 0.0, gradient) for gradient in metagradient]
     return SelfTuningOutput(inner, outer, inner_extra, outer_extra, norm, metagradient)

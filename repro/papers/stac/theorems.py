@@ -1,4 +1,4 @@
-"""STAC, Section 10: contraction rate and fixed point of leaky V-trace, and what it is at the ends of alpha."""
+"""STAC, Section 10: contraction rate and fixed point of leaky V-trace, and its limits at alpha = 0 and 1."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ UNITS = {
     "alpha_1": "largest difference",
     "alpha_0": "largest difference",
 }
-"""Unit of each answer. `contraction`, `eta` and `weights` are of the printed condition alpha_rho >= alpha_c,
-`contraction_proved` and `eta_proved` of alpha_rho <= alpha_c, which the proof needs, and `fixed_point` of both."""
+"""Unit of each answer. `contraction`, `eta` and `weights` hold for the printed condition alpha_rho >= alpha_c,
+`contraction_proved` and `eta_proved` for alpha_rho <= alpha_c, which the proof needs, and `fixed_point` for both."""
 EXTREMES: dict[str, Extreme] = {
     **dict.fromkeys(("contraction", "contraction_proved", "eta", "eta_proved"), "largest"),
     "weights": "smallest",
@@ -35,7 +35,7 @@ EXTREMES: dict[str, Extreme] = {
 
 
 def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
-    """The answers on one problem, each the extreme over truncation levels and alphas."""
+    """Computes the answers on one problem, each the extreme over truncation levels and alphas."""
     clips = [Weights(*levels) for levels in config.clips]
     printed, proved = (
         [Weights(*levels, *pair) for levels in config.clips for pair in pairs]
@@ -56,11 +56,11 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
 
 
 run = OnProblems(find_on_problem, UNITS, EXTREMES)
-"""Answers the statements; nothing is simulated."""
+"""Checks the statements on random problems; no trajectories are sampled."""
 
 
 class _Rate(NamedTuple):
-    """Contraction rate over its bound and above eta, and the fixed point's distance from V of the theorem's policy."""
+    """Contraction rate over its bound, the rate minus eta, and the fixed point's distance from V of the theorem."""
 
     ratio: float
     above_eta: float
@@ -81,9 +81,9 @@ def _contraction(
 
 
 def smallest_difference(problem: Problem, weights: Weights) -> float:
-    """The smallest rho - c over states and actions, both read from `v_targets.vtrace`.
+    """Smallest rho - c over states and actions, both computed by `v_targets.vtrace`.
 
-    c is the factor with which the second step's correction of 1 enters the first step's target.
+    c is the factor with which the second step's correction, which is 1, enters the first step's target.
     """
     log_rho = np.log(problem.pi / problem.mu).reshape(1, -1)
     second = min(1.0, weights.clip_rho or 1.0)  # a ratio that no truncation changes
@@ -100,7 +100,7 @@ def smallest_difference(problem: Problem, weights: Weights) -> float:
 
 
 def _ends(config: ml_collections.ConfigDict, problem: Problem, clips: Weights) -> tuple[float, float]:
-    """Differences at alpha_rho = alpha_c = 1 and 0 from V-trace (IMPALA, Eq. 5) and from importance sampling."""
+    """Differences from V-trace (IMPALA, Eq. 5) at alpha_rho = alpha_c = 1, and from importance sampling at 0."""
     size = problem.mdp.num_states
     importance = paths.endless(importance_sampling(problem, config.num_steps), size)
 
@@ -113,7 +113,7 @@ def _ends(config: ml_collections.ConfigDict, problem: Problem, clips: Weights) -
 
 
 def importance_sampling(problem: Problem, num_steps: int) -> ExpectedTargets:
-    """E_mu[rho_0 G_0 | x_0], with the importance-weighted return G_0 of `q_targets` to the end of every path."""
+    """E_mu[rho_0 G_0 | x_0], where G_0 is the importance-weighted return of `q_targets` to the end of each path."""
     mdp, pi, mu = problem
     every = paths.all_paths(mdp, mu, num_steps)
     x, a = every.trajectories  # [T + 1, N], [T, N]

@@ -17,11 +17,11 @@ UNITS = {
     "rate_at_alpha_0": "contraction rate with alpha_rho of 0 minus gamma",
     "variance_by_alpha": "orders of magnitude by which v_s varies more with alpha of 0 than with 1",
 }
-"""Unit of each answer."""
+"""Unit of each answer, by name."""
 
 
 def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
-    """The answers on one problem, each of the truncation levels and alphas that speak least for the paper."""
+    """Computes the answers on one problem, each for the truncation levels and alphas least favourable to the paper."""
     del rng
     clips = [Weights(*levels) for levels in config.clips]
     at_0 = [clip._replace(alpha_rho=0.0, alpha_c=alpha_c) for clip in clips for alpha_c in config.alphas]
@@ -33,16 +33,16 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
 
 
 run = OnProblems(find_on_problem, UNITS, {"rate_at_alpha_0": "largest"}, means=("rate_by_alpha", "variance_by_alpha"))
-"""Answers the statements; nothing is simulated."""
+"""Checks the statements on random problems; no trajectories are sampled."""
 
 
 def rate(problem: Problem, weights: Weights) -> float:
-    """The operator's contraction rate in sup norm, by its closed form."""
+    """The operator's contraction rate in sup norm, from its closed form."""
     return operators.contraction_rate(vtrace.closed_form(problem, weights))
 
 
 def min_fall(problem: Problem, clip: Weights, alphas: Sequence[float]) -> float:
-    """The least fall of the contraction rate from one alpha to the next, alpha_rho and alpha_c together."""
+    """Smallest decrease of the contraction rate from one alpha to the next, the same for alpha_rho and alpha_c."""
     rates = [rate(problem, clip._replace(alpha_rho=alpha, alpha_c=alpha)) for alpha in alphas]
     return float(-np.diff(rates).max())
 

@@ -1,4 +1,4 @@
-"""What self-tuning costs: the operations of STAC and STACX over those of IMPALA (Section 9.4)."""
+"""The cost of self-tuning: the number of operations of STAC and STACX over that of IMPALA (Section 9.4)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(
     advance: Advance,
     find_experiment: FindExperiment,
 ) -> Study:
-    """Answers the configuration's statements; nothing is simulated. Arguments as for `RunStudy`."""
+    """Computes the configuration's answers from graphs, without training. Arguments as for `RunStudy`."""
     agents = (BASELINE, *config.answers)
     costs: list[float] = []
     for name in config.setups:
@@ -49,17 +49,17 @@ def run(
 
 
 def step_cost(experiment: Experiment, seed: int) -> float:
-    """Floating-point operations of learning and acting for each new step.
+    """Counts the floating-point operations of learning and acting for each new step.
 
     Args:
-        experiment: of any agent of STAC's.
-        seed: of the agent.
+        experiment: experiment of any agent of STAC's.
+        seed: seed of the agent.
 
     Raises:
-        TypeError: another experiment.
+        TypeError: the experiment is not one of STAC's.
     """
     if not isinstance(experiment, StacExperiment):
-        raise TypeError(f"{type(experiment).__name__} makes no agent of STAC's.")
+        raise TypeError(f"{type(experiment).__name__} does not make an agent of STAC.")
     config = experiment.config
     environment = experiment.make_environment(1, seed)
     agent = experiment.make_agent(environment, seed)

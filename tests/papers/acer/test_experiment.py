@@ -161,9 +161,15 @@ def test_a_sweep_that_cannot_be_sampled_from_is_refused(field, ends, lowest):
     ("agent", "section", "field", "value", "sentence"),
     [
         ("acer", "loss", "method", "retrace", "loss.method='retrace': choose acer, a3c, tis."),
-        ("acer", "loss", "method", "a3c", "loss.method=a3c learns from new unrolls alone, not from a replay"),
-        ("a3c", "learner", "on_policy", False, "loss.method=a3c learns from new unrolls alone, not from a replay"),
-        ("acer", "network", "advantage_units", (), "loss.method=acer and a network with 0 arrays of A"),
+        ("acer", "loss", "method", "a3c", "loss.method=a3c learns only from new unrolls, not from a replay"),
+        ("a3c", "learner", "on_policy", False, "loss.method=a3c learns only from new unrolls, not from a replay"),
+        (
+            "acer",
+            "network",
+            "advantage_units",
+            (),
+            "loss.method=acer, but the network has 0 arrays of advantage weights",
+        ),
         ("acer", "replay", "ratio", 0.0, "replay.ratio=0 leaves nothing to learn from: set learner.on_policy=True."),
     ],
 )
@@ -178,7 +184,7 @@ def test_a_method_without_what_it_needs_is_refused(tmp_path, agent, section, fie
 def test_a_value_beside_a_sweep_of_it_is_refused(tmp_path, section, field):
     config = _small_continuous("acer")
     config[section][field] = 0.5
-    with pytest.raises(ValueError, match=rf"^{section}\.{field}=0\.5 is not read beside sweep\.{field}, which "):
+    with pytest.raises(ValueError, match=rf"^{section}\.{field}=0\.5 is not read, since sweep\.{field} samples "):
         find_experiment(config).build_trainer(3, Folder(tmp_path), print)
 
 
@@ -308,7 +314,7 @@ def test_a_batch_that_replicas_cannot_share_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(devices, "make_strategy", lambda: strategy)
     config = _small_continuous("acer")
     config.learner.batch_size = 1
-    with pytest.raises(ValueError, match=r"learner\.batch_size=1 cannot be shared by 2 GPUs"):
+    with pytest.raises(ValueError, match=r"learner\.batch_size=1 must be a multiple of the number of GPUs, 2: "):
         find_experiment(config).build_trainer(3, Folder(tmp_path), print)
 
 

@@ -190,5 +190,5 @@ def test_a_batch_of_several_weights_has_no_on_policy_gradient():
         group.acting = acting
     assert Batch(groups, None).acting == (1.0,)
     groups[1].version = 3
-    with pytest.raises(ValueError, match=r"weights \[0, 3\] has no on-policy gradient"):
+    with pytest.raises(ValueError, match=r"versions of the weights, \[0, 3\], has no on-policy gradient"):
         _ = Batch(groups, None).acting

@@ -37,9 +37,9 @@ def test_constant_epsilons_stay():
 
 
 def test_impossible_frames_are_refused():
-    with pytest.raises(ValueError, match=r"exploration\.frames=0: must be at least 1"):
+    with pytest.raises(ValueError, match=r"exploration\.frames=0: choose 1 or more"):
         LinearEpsilon(1.0, 0.1, 0, begin=10)
-    with pytest.raises(ValueError, match=r"replay\.first_frames=-1: must be at least 0"):
+    with pytest.raises(ValueError, match=r"replay\.first_frames=-1: choose 0 or more"):
         LinearEpsilon(1.0, 0.1, 10, begin=-1)
 
 

@@ -34,7 +34,7 @@ def test_run_survives_the_death_of_an_actor_and_of_its_learner(tmp_path):
     frames = _frames(run)
     _wait(lambda: _frames(run) > frames + 1000 and list((run / "checkpoints").glob("checkpoint_*/manifest.json")))
     learner.kill()
-    assert "was restarted (restart 1 of this process): it ended with code -9; see" in learner.communicate()[1]
+    assert "was restarted (restart 1 by this process): it ended with code -9; see" in learner.communicate()[1]
     rows = read_progress(run / "progress.csv")
     _wait(lambda: not set(second) & set(_actors(run)))
 

@@ -447,7 +447,7 @@ def test_visits_are_passed_on():
 def test_an_unknown_trajectory_is_refused():
     config = tabular_fig3.get_config("smoke")
     config.learning.trajectory = "step"
-    with pytest.raises(ValueError, match="Unknown trajectory 'step': choose one of episode, round"):
+    with pytest.raises(ValueError, match="learning.trajectory='step': choose one of episode, round"):
         tabular_learning.learning_curves(config, 1, "evaluation", 0)
 
 

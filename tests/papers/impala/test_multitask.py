@@ -155,7 +155,8 @@ def test_an_error_on_a_task_is_a_sentence_and_the_tasks_before_it_are_kept(tmp_p
     monkeypatch.setattr(evaluation, "evaluate_task", play)
     monkeypatch.setattr(evaluation, "make_evaluation_environment", lambda *_: environment)
     experiments = {name: types.SimpleNamespace(config=name) for name in ("pong", "qbert")}
-    sentence = "the evaluation on qbert failed with RuntimeError: the level is gone; see .*; .* has the tasks before it"
+    fault = "RuntimeError: the level is gone; see .*"
+    sentence = f"the evaluation on qbert failed with {fault}; .* has the results of the tasks before it"
     with pytest.raises(evaluation.EvaluationError, match=sentence):
         evaluation.evaluate_tasks(experiments, TrainedPolicy(None, environment, 7), 2, 1, tmp_path, together=True)
     kept = {"updates": 7, "tasks": {"pong": {"mean": 1.0}}}

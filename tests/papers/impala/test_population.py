@@ -76,13 +76,17 @@ def test_the_longest_episodes_end_within_a_piece(module, scale):
         ("size", 1, "population.size=1: evolution needs two members or more."),
         ("interval", 0, "population.interval=0 must be 1 or more."),
         ("burn_in", -1, "population.burn_in=-1 must be 0 or more."),
-        ("probability", 1.1, "population.probability=1.1 is no probability."),
-        ("factor", 0.8, "population.factor=0.8 must be 1 or more"),
-        ("factor", math.nan, "population.factor=nan must be 1 or more"),
-        ("factor", math.inf, "population.factor=inf must be 1 or more"),
-        ("learning_rate", (1e-3, 1e-4), r"population.learning_rate=\(0.001, 0.0001\): give the ends of a range"),
-        ("entropy_cost", (0.0, 1e-4), r"population.entropy_cost=\(0.0, 0.0001\): give the ends of a range above 0"),
-        ("entropy_cost", (1e-4,), r"population.entropy_cost=\(0.0001,\): give the ends of a range"),
+        ("probability", 1.1, "population.probability=1.1: choose a number from 0 to 1."),
+        ("factor", 0.8, "population.factor=0.8 must be finite and 1 or more"),
+        ("factor", math.nan, "population.factor=nan must be finite and 1 or more"),
+        ("factor", math.inf, "population.factor=inf must be finite and 1 or more"),
+        ("learning_rate", (1e-3, 1e-4), r"population.learning_rate=\(0.001, 0.0001\): choose the two ends of a range"),
+        (
+            "entropy_cost",
+            (0.0, 1e-4),
+            r"population.entropy_cost=\(0.0, 0.0001\): choose the two ends of a range above 0",
+        ),
+        ("entropy_cost", (1e-4,), r"population.entropy_cost=\(0.0001,\): choose the two ends of a range"),
     ],
 )
 def test_an_impossible_value_names_its_field(field, value, sentence):
@@ -96,7 +100,10 @@ def test_a_field_too_few_or_too_many_is_named():
     config = atari_population.get_config("paper")
     del config.population.threshold
     config.population.limit = 1
-    with pytest.raises(ValueError, match="^population.limit is no field, population.threshold is missing: the section"):
+    with pytest.raises(
+        ValueError,
+        match="^population.limit is not a field, population.threshold is missing: the fields of population are ",
+    ):
         read_settings(config)
 
 
@@ -136,7 +143,7 @@ def test_fitness_by_hand():
     }
     assert compute_fitness({"a": 20.0, "b": 10.0, "c": 1.0}, references) == pytest.approx(0.4)
     assert compute_fitness({"a": 20.0, "b": 10.0}, {}) == 15.0  # as they are, and uncapped
-    with pytest.raises(ValueError, match="population.normaliser has no scores of x, y."):
+    with pytest.raises(ValueError, match="population.normaliser has no reference scores for x, y."):
         compute_fitness({"y": 1.0, "x": 1.0, "a": 1.0}, references)
 
 

@@ -186,7 +186,9 @@ def test_a_fraction_that_is_no_number_of_unrolls_is_refused(tmp_path, fraction, 
 
 def test_a_replay_without_room_for_its_part_of_a_batch_is_refused(tmp_path):
     config = catch_config(replay={"fraction": 0.5, "capacity": 1})
-    with pytest.raises(ValueError, match=r"^replay\.capacity=1 is less than the 2 unrolls of one batch\.$"):
+    with pytest.raises(
+        ValueError, match=r"^replay\.capacity=1 is less than the 2 replayed unrolls of one batch: choose 2 or more\.$"
+    ):
         build(config, tmp_path)
     config.replay.capacity = 2
     build(config, tmp_path).close()

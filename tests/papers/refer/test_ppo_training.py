@@ -197,7 +197,7 @@ def test_a_run_that_diverges_stops_with_its_step(tmp_path):
     steps = iter(training)
     next(steps)
     training._agent.weights.assign(np.nan * training._agent.weights)
-    with pytest.raises(NonFiniteLossError, match="the update before step 128 left a network that gives NaN"):
+    with pytest.raises(NonFiniteLossError, match="the network outputs NaN after the update before step 128"):
         next(steps)
 
 
@@ -209,7 +209,7 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path, monkeypatch):
 
 
 def test_rollouts_are_whole_minibatches(tmp_path):
-    with pytest.raises(ValueError, match="ppo.steps=100 is no multiple of ppo.batch_size=64"):
+    with pytest.raises(ValueError, match="ppo.steps=100 must be a multiple of ppo.batch_size=64"):
         _build(tmp_path, steps=100)
 
 

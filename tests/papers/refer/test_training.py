@@ -198,7 +198,7 @@ def test_an_environment_that_fails_is_replaced_and_its_episode_is_lost(
     assert len(begun) == len(stored) + 1
     assert all(len(states) == 51 for states in stored)  # none is a piece of one episode with a piece of another
     assert not any((states == seen[-1][0]).all(axis=1).any() for states in stored)
-    line = "The environment was restarted (restart 1 of this process): OSError: the simulator is gone; see "
+    line = "The environment was restarted (restart 1 by this process): OSError: the simulator is gone; see "
     assert capsys.readouterr().out.count(line) == 1
     assert "OSError" in (tmp_path / "actors/actor_0.txt").read_text()
 
@@ -224,7 +224,7 @@ def test_an_environment_that_hangs_is_replaced(tmp_path, monkeypatch, capsys, ha
     updates = list(training)
     training.close()
     assert updates[-1].actor_restarts == 1
-    line = "The environment was restarted (restart 1 of this process): StepHungError: no step for 0.5 seconds; see "
+    line = "The environment was restarted (restart 1 by this process): StepHungError: no step for 0.5 seconds; see "
     assert capsys.readouterr().out.count(line) == 1
 
 
@@ -360,7 +360,9 @@ def test_an_unknown_schedule_is_one_sentence(tmp_path):
 def test_memory_without_a_layer_is_one_sentence(tmp_path):
     config = small_config(agent="lstm_refer")
     config.network.lstm_units = ()
-    with pytest.raises(ValueError, match=r"^network\.lstm_units=\(\): choose the units of one layer or more\.$"):
+    with pytest.raises(
+        ValueError, match=r"^network\.lstm_units=\(\): choose the number of units of one layer or more\.$"
+    ):
         find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
 
 
@@ -653,7 +655,7 @@ def test_a_run_that_diverges_stops_with_its_step(tmp_path, monkeypatch):
     steps = iter(training)
     next(steps)
     training._agent.weights.assign(np.nan * training._agent.weights)
-    with pytest.raises(NonFiniteLossError, match="gradient step 16 left a network that gives NaN"):
+    with pytest.raises(NonFiniteLossError, match="the network outputs NaN after gradient step 16"):
         next(steps)
 
 

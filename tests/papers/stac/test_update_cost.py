@@ -75,5 +75,5 @@ def test_setups_have_the_published_settings():
 
 
 def test_an_agent_of_another_paper_is_refused():
-    with pytest.raises(TypeError, match="object makes no agent of STAC's"):
+    with pytest.raises(TypeError, match="object does not make an agent of STAC"):
         update_cost.step_cost(object(), seed=0)

@@ -1,1 +1,1 @@
-"""Experiments of ACER."""
+"""ACER's experiments."""

@@ -23,7 +23,7 @@ from repro.training.experiment import Experiment
 
 
 class ContinuousExperiment(AcerExperiment):
-    """ACER, its baselines and its parts otherwise, with hyper-parameters that the seed samples.
+    """ACER, its ablations and its baselines, with hyper-parameters that the seed samples.
 
     Attributes:
         AGENT: class of the agent.
@@ -34,20 +34,20 @@ class ContinuousExperiment(AcerExperiment):
     is_continuous = True
 
     def sample_hparams(self, seed: int) -> dict[str, float]:
-        """Returns `learning_rate` and `delta` of a seed, which is not read without a trust region (Section 6).
+        """Samples `learning_rate` and `delta` from a seed (Section 6); delta is not read without a trust region.
 
-        They are the same for all agents and tasks. {}: the configuration has no sweep, but values of its own.
+        They are the same for all agents and tasks. Returns {} if the configuration has fixed values instead of a sweep.
 
         Raises:
-            ValueError: it has both, or what cannot be sampled from.
+            ValueError: it has both, or an interval that cannot be sampled from.
         """
         if "sweep" not in self.config:
             return {}
         for name, section in self.SAMPLED.items():
             if name in self.config[section]:
                 raise ValueError(
-                    f"{section}.{name}={self.config[section][name]} is not read beside sweep.{name}, which samples "
-                    "it: delete one of them."
+                    f"{section}.{name}={self.config[section][name]} is not read, since sweep.{name} samples its "
+                    "value: delete one of the two."
                 )
         sweep, rng = self.config.sweep, np.random.default_rng(seed)
         check_interval("sweep.learning_rate", sweep.learning_rate, above_zero=True)
@@ -56,14 +56,16 @@ class ContinuousExperiment(AcerExperiment):
         return {"learning_rate": learning_rate, "delta": float(rng.uniform(*sweep.delta))}
 
     def make_network(self, environment: BatchedEnvironment, seed: int) -> GaussianActorCritic:
-        """Returns a new network, with action values for ACER alone.
+        """Returns a new network, with advantages only for ACER.
 
         Raises:
-            ValueError: observations are images.
+            ValueError: the observations are images.
         """
         network, shape = self.config.network, environment.time_step_spec.observation.shape
         if len(shape) != 1:
-            raise ValueError(f"the observations are images of shape {tuple(shape)}, and this agent needs vectors.")
+            raise ValueError(
+                f"the observations have shape {tuple(shape)}, and this agent needs vectors: choose another environment."
+            )
         return GaussianActorCritic(
             shape[0],
             environment.num_actions,
@@ -74,7 +76,7 @@ class ContinuousExperiment(AcerExperiment):
         )
 
     def make_optimizer(self, network: GaussianActorCritic) -> tf.keras.optimizers.Optimizer:
-        """Returns the optimizer of a network's weights."""
+        """Returns the optimizer for a network's weights."""
         learner = self.config.learner
         return RMSPropTF1(learner.learning_rate, decay=learner.rmsprop_decay, epsilon=learner.rmsprop_epsilon)
 
@@ -82,7 +84,7 @@ class ContinuousExperiment(AcerExperiment):
         loss, network = self.config.loss, self.make_network(environment, seed)
         if loss.method == "a3c" and (self.replay_settings.ratio or not self.replay_settings.on_policy):
             raise ValueError(
-                "loss.method=a3c learns from new unrolls alone, not from a replay: choose another method, or "
+                "loss.method=a3c learns only from new unrolls, not from a replay: choose another method, or "
                 "replay.ratio=0 and learner.on_policy=True."
             )
         return self.AGENT(

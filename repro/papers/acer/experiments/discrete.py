@@ -28,10 +28,10 @@ Network = TypeVar("Network", PolicyQ, ActorCritic)
 
 
 class TorsoExperiment(AcerExperiment, Generic[Network]):
-    """An agent on one torso; subclasses say which.
+    """An agent whose network has one torso; subclasses define which agent.
 
     Attributes:
-        NETWORK: class of the network, whose heads stand on the torso.
+        NETWORK: class of the network, which adds heads to the torso.
     """
 
     NETWORK: type[Network]
@@ -50,7 +50,7 @@ class TorsoExperiment(AcerExperiment, Generic[Network]):
         """Returns a new network.
 
         Raises:
-            ValueError: unknown torso.
+            ValueError: as for `make_torso`.
         """
         seeds = distinct_seeds(seed)
         torso = make_torso(self.config.network, next(seeds), TORSOS, environment.time_step_spec.observation)

@@ -1,4 +1,4 @@
-"""A3C in environments with discrete actions, the replay ratio 0 of ACER's Figure 1 (Section 4)."""
+"""A3C in environments with discrete actions: the curves of replay ratio 0 in ACER's Figure 1 (Section 4)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class DiscreteA3cExperiment(TorsoExperiment[ActorCritic]):
         config = self.config
         if config.replay.ratio or config.loss.trust_region or not config.learner.on_policy:
             raise ValueError(
-                "A3C learns from new unrolls alone and has no trust region: choose replay.ratio=0, "
+                "A3C learns only from new unrolls and has no trust region: choose replay.ratio=0, "
                 "loss.trust_region=False and learner.on_policy=True."
             )
         return A3cAgent(

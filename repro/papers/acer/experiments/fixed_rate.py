@@ -1,4 +1,4 @@
-"""ACER on Gym's MuJoCo tasks as ReF-ER's Figures 4 and 5 have it for a baseline (arXiv 1807.05827, Appendix A)."""
+"""ACER on Gym's MuJoCo tasks, the baseline of ReF-ER's Figures 4 and 5 (arXiv 1807.05827, Appendix A)."""
 
 from __future__ import annotations
 
@@ -17,24 +17,27 @@ from repro.training.replay_trainer import ReplaySettings
 
 
 class LoggingAgent(ContinuousAgent):
-    """ACER that logs as `kl` what ReF-ER's figures show, KL(mu || pi) at the replayed steps."""
+    """ACER that logs as `kl` the divergence in ReF-ER's figures, KL(mu || pi) at the replayed steps.
+
+    With a trust region, the divergence from the average policy is logged as `average_kl`.
+    """
 
     def _losses(self, steps: Steps, observation: tf.Tensor) -> ContinuousLoss:
         losses = super()._losses(steps, observation)
         mean = tf.stop_gradient(steps.mean)
         kl = gaussian.kl(steps.behaviour_mean, steps.behaviour_std, mean, steps.std)  # [T, B]
-        average = {"average_kl": losses.extras["kl"]} if "kl" in losses.extras else {}  # of a trust region
+        average = {"average_kl": losses.extras["kl"]} if "kl" in losses.extras else {}  # with a trust region
         return losses._replace(extras=losses.extras | {"kl": kl, **average})
 
 
 class FixedRateExperiment(ContinuousExperiment):
-    """A fixed mean number of gradient steps per environment step, with Adam and a learning rate for the policy."""
+    """A fixed mean number of gradient steps per environment step; Adam with a separate learning rate for the policy."""
 
     AGENT = LoggingAgent
 
     @property
     def replay_settings(self) -> ReplaySettings:
-        """`gradients_per_step` gradient steps per environment step on average, each on unrolls of the replay."""
+        """Settings for `gradients_per_step` gradient steps per environment step on average, all on replayed unrolls."""
         learner, replay = self.config.learner, self.config.replay
         steps = learner.batch_size * learner.unroll_length
         return ReplaySettings(
@@ -45,11 +48,15 @@ class FixedRateExperiment(ContinuousExperiment):
         )
 
     def sample_hparams(self, seed: int) -> dict[str, float]:
-        """Returns {}: every seed has the same hyper-parameters."""
+        """Returns {}: all seeds have the same hyper-parameters."""
         return {}
 
     def make_optimizer(self, network: GaussianActorCritic) -> tf.keras.optimizers.Optimizer:
-        """Returns Adam, with a learning rate of its own for the policy."""
+        """Returns Adam with a separate learning rate for the policy.
+
+        Raises:
+            ValueError: as for `check_rates`.
+        """
         learner, policy = self.config.learner, {weights.ref() for weights in network.policy_weights}
         check_rates(learner)
         scale = learner.policy_learning_rate / learner.learning_rate

@@ -1,1 +1,1 @@
-"""Experiments of C-trace."""
+"""C-trace's experiments."""

@@ -22,7 +22,7 @@ TORSOS = ("nature", "shallow")
 
 
 class DqnExperiment(SequenceExperiment):
-    """One actor, in one environment or in several that share its epsilon."""
+    """DQN with a single actor, in one environment or in several that share its epsilon."""
 
     CAPACITY = "frames"
     num_actors = 1

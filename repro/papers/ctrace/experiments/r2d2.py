@@ -24,7 +24,7 @@ TORSOS = ("nature_convolutions", "shallow")
 
 
 class R2d2Experiment(SequenceExperiment):
-    """Actors with a batch of environments each, in threads or in processes of their own."""
+    """R2D2 with actors that each have a batch of environments, in threads or in processes of their own."""
 
     SCHEDULES = ("lockstep", "processes")
     CAPACITY = "sequences"
@@ -51,7 +51,10 @@ class R2d2Experiment(SequenceExperiment):
 
     @property
     def replay_training(self) -> ReplayTrainingConfig:
-        """Actors take weights every `learner.publish_steps` steps of theirs, to the next whole update."""
+        """Settings of training from the replay; weights are published every `learner.publish_steps` actor steps.
+
+        The period is rounded down to whole updates, at least one.
+        """
         learner, replay = self.config.learner, self.config.replay
         return ReplayTrainingConfig(
             batch_size=learner.batch_size,
@@ -69,7 +72,7 @@ class R2d2Experiment(SequenceExperiment):
         return RecurrentQ(torso, environment.num_actions, network.core_units, network.dueling_units, seed=next(seeds))
 
     def make_exploration(self) -> Sequence[Exploration]:
-        """Returns the epsilons of each actor's environments, on one schedule over all of them."""
+        """Returns the constant epsilons of each actor's environments, from one sequence over all environments."""
         exploration, total = self.config.exploration, self.num_actors * self.envs_per_actor
         epsilons = ape_x_epsilons(total, base=exploration.base, spread=exploration.spread)
         return [ConstantEpsilons(part) for part in np.split(epsilons, self.num_actors)]

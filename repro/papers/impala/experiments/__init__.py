@@ -1,1 +1,1 @@
-"""Experiments of IMPALA."""
+"""IMPALA's experiments."""

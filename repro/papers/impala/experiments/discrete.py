@@ -29,10 +29,10 @@ class DiscreteExperiment(OnPolicyExperiment):
     SAMPLED: Mapping[str, str] = {"learning_rate": "learner", "rmsprop_epsilon": "learner", "entropy_cost": "loss"}
 
     def make_network(self, environment: BatchedEnvironment, seed: int) -> ActorCritic:
-        """Returns a new network; it reads instructions where the environment gives some and the config has a width.
+        """Returns a new network, which reads instructions if the environment has them and `language_units` is set.
 
         Raises:
-            ValueError: unknown torso, or instructions without a recurrent core.
+            ValueError: as for `make_torso`, or there are instructions to read but no recurrent core.
         """
         network, seeds = self.config.network, distinct_seeds(seed)
         observation_spec = environment.time_step_spec.observation
@@ -45,12 +45,12 @@ class DiscreteExperiment(OnPolicyExperiment):
         return ActorCritic(torso, environment.num_actions, network.core_units or None, encoder, seed=own_seed)
 
     def sample_hparams(self, seed: int) -> dict[str, float]:
-        """Returns what a seed samples from the ranges of Table C.1; {} where the configuration has no sweep.
+        """Samples hyper-parameters from the ranges of Table C.1; returns {} if the configuration has no sweep.
 
         They are the same for all agents and tasks.
 
         Raises:
-            ValueError: the sweep has what cannot be sampled from.
+            ValueError: the sweep has an interval or a list that cannot be sampled from.
         """
         sweep, rng = self.config.get("sweep"), np.random.default_rng(seed)
         if not sweep or not sweep.sampled:
@@ -58,7 +58,7 @@ class DiscreteExperiment(OnPolicyExperiment):
         for name in ("learning_rate", "entropy_cost"):
             check_interval(f"sweep.{name}", sweep[name], above_zero=True)
         if not sweep.rmsprop_epsilon:
-            raise ValueError("sweep.rmsprop_epsilon=(): choose one number above 0 or several.")
+            raise ValueError("sweep.rmsprop_epsilon=(): choose one or more numbers above 0.")
         learning_rate, entropy_cost = (
             log_uniform(rng, *interval) for interval in (sweep.learning_rate, sweep.entropy_cost)
         )

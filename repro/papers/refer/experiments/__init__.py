@@ -1,1 +1,1 @@
-"""Experiments of ReF-ER."""
+"""ReF-ER's experiments."""

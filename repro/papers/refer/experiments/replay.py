@@ -33,13 +33,13 @@ METHODS = ("vracer", "recurrent_vracer", "ddpg", "naf")
 
 
 class ReplayExperiment(ControlExperiment[FusedAgent]):
-    """An agent that learns from a memory of episodes."""
+    """V-RACER, DDPG or NAF, which learn from a memory of episodes."""
 
     def make_agent(self, environment: VectorEnvironment, rng: np.random.Generator) -> FusedAgent:
         """Returns the agent with newly initialised weights.
 
         Raises:
-            ValueError: a method, a rule or another choice of the configuration that there is not.
+            ValueError: the configuration has an unknown method, rule or other choice, or an impossible number.
         """
         config, method = self.config, self.config.learner.method
         check_choice("learner.method", method, METHODS)
@@ -53,7 +53,7 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
         if method == "vracer":
             return VRacer(*sizes, self._vracer_settings(config.network.units), rng, steps_per_call, use_xla)
         if not config.network.lstm_units:
-            raise ValueError("network.lstm_units=(): choose the units of one layer or more.")
+            raise ValueError("network.lstm_units=(): choose the number of units of one layer or more.")
         settings = self._vracer_settings(config.network.lstm_units)
         return RecurrentVRacer(*sizes, settings, rng, steps_per_call, use_xla, config.network.window)
 
@@ -89,7 +89,7 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
         )
 
     def _naf_settings(self) -> NafSettings:
-        """Settings of NAF, which DDPG has too."""
+        """Returns the settings of NAF, which are also those that DDPG shares with it."""
         network, learner = self.config.network, self.config.learner
         return NafSettings(
             units=tuple(network.units),
@@ -139,11 +139,11 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
         )
 
     def _make_memory(self, environment: VectorEnvironment) -> ReferMemory:
-        """Returns the memory of a task's episodes.
+        """Returns the memory for a task's episodes.
 
         Raises:
-            ValueError: it does not hold the first steps or an episode; or when full it would be larger than the memory
-                that is available.
+            ValueError: it cannot hold the first `start_steps` steps or the longest episode, or does not fit into the
+                machine's memory when full.
         """
         memory, max_steps = self.config.memory, environment.max_steps
         sizes = memory.capacity, environment.state_size, environment.num_actions
@@ -154,7 +154,7 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
         if max_steps > memory.capacity:
             raise ValueError(
                 f"memory.capacity={memory.capacity} is less than an episode, which has up to {max_steps} steps "
-                "(env.max_steps): choose as many at least."
+                f"(env.max_steps): choose {max_steps} or more."
             )
         check_fits("memory.capacity", memory.capacity, ReferMemory.nbytes(*sizes, memory.prioritised))
         discount = self.config.learner.discount

@@ -1,1 +1,1 @@
-"""Experiments of STAC."""
+"""STAC's experiments."""
