@@ -1,4 +1,4 @@
-"""Keeps third-party messages out of the tests' output, has the tests that wait begin, and imports quickly."""
+"""Keeps third-party messages out of the tests' output, runs tests that wait first, and speeds up imports."""
 
 import gc
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 from repro import cli
 
 cli.quiet()
-gc.disable()  # until all is imported: it would go through that again and again, see `cli.load_tensorflow`
+gc.disable()  # until the imports are done, which it would slow down, see `cli.load_tensorflow`
 
 TESTS = Path(__file__).parent
 WAITING = tuple(
@@ -17,12 +17,13 @@ WAITING = tuple(
         ("test_ray_machines.py", "test_faults.py", "test_soak.py"),
     )
 )
-"""Their tests wait for other processes most of the time. Two workers have them from the start, while others compute: at
-the end, or one after another, they would wait alone."""
+"""Files whose tests mostly wait for other processes.
+
+Two workers begin with them, while others compute. At the end, or one after another, they would leave cores idle."""
 
 
 def pytest_configure(config):
-    """Has each worker begin to import elsewhere: one rewrites the assertions of a file, and the others find it done."""
+    """Makes each worker begin its imports with other files, so that the assertions of each are rewritten only once."""
     number, workers = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]), _workers()
     if workers > 1 and [Path(argument).resolve() for argument in config.args] == [TESTS.resolve()]:
         files = sorted(map(str, TESTS.rglob("test_*.py")))
@@ -31,8 +32,8 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Has a worker begin with each group: at first each worker has an equal part of all, by the order of files."""
-    items.sort(key=lambda item: item.path)  # whatever this worker began to import with
+    """Makes a worker begin with each group of `WAITING`; workers first get equal parts of all tests, in their order."""
+    items.sort(key=lambda item: item.path)  # in the same order in all workers, despite their order of imports
     first, second = ([item for item in items if item.path in files] for files in WAITING)
     others = [item for item in items if item.path not in WAITING[0] + WAITING[1]]
     workers = _workers()

@@ -1,15 +1,15 @@
 """Golden values: what each agent logs of its first updates, from a fixed seed.
 
-Most play a small environment in lockstep. DQN and R2D2 learn from fixed sequences: what they do before the loss
-(exploration, first priorities, sampling) is not covered.
+Most agents play a small environment in lockstep. DQN and R2D2 learn from fixed sequences, so the steps before their
+loss (exploration, first priorities, sampling) are not covered.
 
-`paper_configs/behaviour/<paper>.json` keeps them beside a version for each agent; `tests/test_golden.py` compares. As a
-program it computes them again:
+`paper_configs/behaviour/<paper>.json` has the values with a version for each agent, and `tests/test_golden.py` compares
+them with the code. As a program this module computes them again:
 
-    python -m tests.golden --raise=refer.vracer_refer  # after a change that is meant; its older records are then stale
-    python -m tests.golden --add                       # of agents that have none; their version is 1
-    python -m tests.golden --paper=refer --out=x.json  # what the code gives now, and nothing else
-    python -m tests.golden --check=refer.vracer_refer  # a sentence for each that differs, as JSON
+    python -m tests.golden --raise=refer.vracer_refer  # after an intended change, which makes its older records stale
+    python -m tests.golden --add                       # for agents without values; their version is 1
+    python -m tests.golden --paper=refer --out=x.json  # only writes the values of the present code
+    python -m tests.golden --check=refer.vracer_refer  # a sentence for each value that differs, as JSON
 """
 
 from __future__ import annotations

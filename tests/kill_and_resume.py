@@ -1,7 +1,7 @@
 """Kills `repro.reproduce` at random moments and looks at what is left: `python -m tests.kill_and_resume --kills=50`.
 
-After every SIGKILL of the whole process group: each record in place is valid, the newest whole checkpoint is not
-older than the one before the kill, and the training that is lost is at most one checkpoint interval.
+After every SIGKILL of the whole process group, each record must be valid, the newest whole checkpoint must not be older
+than the one before the kill, and at most one checkpoint interval of training may be lost.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Trains for hours and looks for what grows: `python -m tests.soak --seconds=43200 [--what=impala_async,dqn]`.
 
 Small trainings of several agents run one after the other, each for its share of the time, with frequent checkpoints.
-Memory, file descriptors, threads, processes and the run directory are sampled for the whole process tree. Where one of
-them grows after a warm-up, or a process is left over, the command ends with one sentence and exit code 1. What a run
-did in its time is counted, by which machines and times compare.
+Memory, file descriptors, threads, processes and the run directory are sampled for the whole process tree. If one of
+them grows after a warm-up, or a process is left over, the command ends with one sentence and exit code 1. The work of
+each run in its time is counted, so that machines and dates can be compared.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two programs in turn: what is counted, who runs when, and what the numbers give."""
+"""Programs in turns: what is counted, which one runs when, and the resulting numbers."""
 
 from __future__ import annotations
 

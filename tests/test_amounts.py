@@ -1,4 +1,4 @@
-"""Numbers as people say them."""
+"""Numbers in short form, such as 200M."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arithmetic of benchmarks; speed itself is never tested here."""
+"""The arithmetic of benchmarks; speed itself is not tested here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that a configuration may not have are one sentence, before anything is built."""
+"""Invalid numbers in a config give an error in one sentence before anything is built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every field of every configuration is read by code of its paper, or by code that all papers share."""
+"""Every field of every config is read by code of its paper, or by code that all papers share."""
 
 from __future__ import annotations
 

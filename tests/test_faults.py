@@ -1,4 +1,4 @@
-"""Faults that short runs are brought into, and what the command says, saves and goes on with: docs/faults.md."""
+"""Faults in short runs, and what the command prints, saves and continues with: docs/faults.md."""
 
 from __future__ import annotations
 

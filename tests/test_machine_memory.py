@@ -1,4 +1,4 @@
-"""Memory that a process may still take, with folders in place of those of Linux."""
+"""Memory that a process may still take, with folders in place of Linux's own."""
 
 from types import SimpleNamespace
 

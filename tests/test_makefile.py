@@ -1,4 +1,4 @@
-"""The Makefile's list of targets, and what it says of names that it does not have."""
+"""The Makefile's list of targets, and its message about unknown ones."""
 
 from __future__ import annotations
 

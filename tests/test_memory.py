@@ -1,4 +1,4 @@
-"""Which tensors lie where their arrays do, on the way from the environments to the learner; what they leave behind."""
+"""Tensors that share memory with their arrays, from the environments to the learner, and memory that they leave."""
 
 import gc
 import sys

@@ -1,4 +1,4 @@
-"""Tests that wait for other processes come before all others, in two groups with which two workers begin."""
+"""Tests that wait for other processes come before all others, in two groups that two workers begin with."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Configurations: the published settings, a source on every line, scales that change only what they say."""
+"""Configs: the published settings, a source on every line, scales that change only what they say."""
 
 from __future__ import annotations
 

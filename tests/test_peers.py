@@ -1,4 +1,4 @@
-"""Other programs beside this suite: settings that agree, counts, adapters, and sentences where something is missing."""
+"""Other programs beside this suite: equal settings, counts, adapters, and errors if something is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The standard error, while threads keep it off the screen."""
+"""The standard error, while threads redirect it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m tests.ray_machines`, where there can be machines and Ray."""
+"""`python -m tests.ray_machines`, if machines can be made and Ray is installed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Compiled functions, also those of tests, are traced as they stand: AutoGraph, which rewrites their source first,
-doubles a run's start."""
+"""Compiled functions, also those of tests, are traced without AutoGraph.
+
+AutoGraph would rewrite their source first and double the time in which a run starts.
+"""
 
 from __future__ import annotations
 

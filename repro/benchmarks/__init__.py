@@ -1,1 +1,1 @@
-"""Measurements of the suite's own hot paths against the machine's bound, one module per subject."""
+"""Benchmarks of the suite's hot paths against bounds of the machine, one module per subject."""

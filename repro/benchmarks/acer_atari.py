@@ -1,4 +1,4 @@
-"""ACER on Atari with replay ratio 4: each part alone, and the whole system, in one process."""
+"""Benchmark of ACER on Atari with replay ratio 4: each part alone, and the whole system, in one process."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from repro.training import devices
 
 
 def measure(seconds: float, repeats: int) -> dict[str, Any]:
-    """Parts and whole for Pong at desk scale, with trust region.
+    """Measures parts and whole for Pong at desk scale, with trust region.
 
     Args:
-        seconds: for each measurement.
-        repeats: times that everything is measured.
+        seconds: Length of each measurement in seconds.
+        repeats: How often everything is measured.
     """
     devices.configure_threads(deterministic=False)
     config = atari.get_config("desk")

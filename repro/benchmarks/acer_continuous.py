@@ -1,4 +1,4 @@
-"""ACER on cheetah: each part alone, and the whole system, in one process."""
+"""Benchmark of ACER on cheetah: each part alone, and the whole system, in one process."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from repro.training import devices
 
 
 def measure(seconds: float, repeats: int) -> dict[str, Any]:
-    """Parts and whole for the cheetah at desk scale, one thread.
+    """Measures parts and whole for the cheetah at desk scale, with the number of threads in its config.
 
     Args:
-        seconds: for each measurement.
-        repeats: times that everything is measured.
+        seconds: Length of each measurement in seconds.
+        repeats: How often everything is measured.
     """
     config = continuous.get_config("desk")
     devices.configure_threads(deterministic=False, threads=config.runtime.threads)

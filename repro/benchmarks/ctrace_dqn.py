@@ -1,4 +1,4 @@
-"""Double DQN with the published network and batch: each part alone, and the whole system, in one process."""
+"""Benchmark of Double DQN with the published network and batch: each part alone, and the whole, in one process."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from repro.training import devices
 
 
 def measure(seconds: float, repeats: int) -> dict[str, Any]:
-    """Parts and whole for Pong, one update of 32 transitions for four steps.
+    """Measures parts and whole for Pong, with one update of 32 transitions per four steps.
 
     Args:
-        seconds: for each measurement.
-        repeats: times that everything is measured.
+        seconds: Length of each measurement in seconds.
+        repeats: How often everything is measured.
     """
     devices.configure_threads(deterministic=False)
     config = dqn.get_config("paper")
     config.agent = "double_dqn"
-    config.variants.double_dqn.learner.batch_size = 32  # that of Mnih et al. (2015)
+    config.variants.double_dqn.learner.batch_size = 32  # as in Mnih et al. (2015)
     return sequences.measure("ctrace_dqn", DqnExperiment, config, seconds, repeats)

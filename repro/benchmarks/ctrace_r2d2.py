@@ -1,4 +1,4 @@
-"""C-trace-R2D2 at desk scale: each part alone, and the whole system, in one process."""
+"""Benchmark of C-trace-R2D2 at desk scale: each part alone, and the whole system, in one process."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from repro.training import devices
 
 
 def measure(seconds: float, repeats: int) -> dict[str, Any]:
-    """Parts and whole for Pong.
+    """Measures parts and whole for Pong.
 
     Args:
-        seconds: for each measurement.
-        repeats: times that everything is measured.
+        seconds: Length of each measurement in seconds.
+        repeats: How often everything is measured.
     """
     devices.configure_threads(deterministic=False)
     return sequences.measure("ctrace_r2d2", R2d2Experiment, r2d2.get_config("desk"), seconds, repeats)

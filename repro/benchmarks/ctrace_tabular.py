@@ -1,4 +1,4 @@
-"""C-trace's tabular study: trajectories, and every method's sampled targets on them, on one core."""
+"""Benchmark of C-trace's tabular study on one core: trajectories, and every method's sampled targets on them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ UNIT = "environment_steps_per_second"
 
 
 def measure(seconds: float, repeats: int) -> dict[str, Any]:
-    """Figure 6's MDP of 20 states with all methods of Figure 5, 5000 trajectories of 100 steps at paper scale.
+    """Measures Figure 6's MDP of 20 states with all methods of Figure 5, 5000 trajectories of 100 steps at paper scale.
 
     Args:
-        seconds: for each measurement.
-        repeats: times that everything is measured.
+        seconds: Length of each measurement in seconds.
+        repeats: How often everything is measured.
     """
     config = tabular_fig6.get_config("paper")
     config.methods = tabular_fig5.get_config("paper").methods
@@ -48,5 +48,5 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
                 "targets": timing.rate(counted(lambda: targets(trajectories)), seconds),
             }
             results.append({"parts": parts, "whole": timing.rate(counted(lambda: targets(simulate())), seconds)})
-        result = timing.summarise("ctrace_tabular", UNIT, results)  # its hardware: the one core
+        result = timing.summarise("ctrace_tabular", UNIT, results)  # inside the block, to record one core as hardware
     return {**result, "methods": len(methods), "seconds_per_study": steps / result["whole"]}

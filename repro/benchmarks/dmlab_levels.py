@@ -1,7 +1,8 @@
 """Plays DeepMind Lab's levels at random: `python -m repro.benchmarks.dmlab_levels --steps=1000`.
 
-Prints frames a second, and returns beside the random column of IMPALA's Table B.1, of all thirty levels of DMLab-30.
-`--episodes=100` plays until each has so many returns, and `--processes=4` four processes of a level side by side.
+For each level of DMLab-30 it prints frames per second, and the mean return beside the random column of IMPALA's
+Table B.1. `--episodes=100` plays until each level has so many returns, and `--processes=4` runs four processes of a
+level side by side.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ CONFIG = {
     "instruction_vocabulary": 1000,
     "test": True,
 }
-"""As IMPALA evaluates (Tables B.1 and C.3)."""
+"""Config of the environment, as in IMPALA's evaluation (Tables B.1 and C.3)."""
 
 
 def measure(seconds: float, repeats: int) -> dict[str, Any]:
-    """Frames a second of each level of DMLab-30 in one process, resets included.
+    """Measures frames per second of each level of DMLab-30 in one process, including resets.
 
     Args:
-        seconds: of play of each level.
-        repeats: times that everything is measured; medians are reported.
+        seconds: Seconds of play of each level.
+        repeats: How often everything is measured; medians are reported.
     """
     rates = {
         name: [play(name, seconds=seconds, seed=i)["frames_per_second"] for i in range(repeats)] for name in DMLAB30
@@ -52,22 +53,23 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
 def play(
     task: str, *, steps: int = 0, episodes: int = 0, seconds: float = 0.0, processes: int = 1, seed: int = 0, **env: Any
 ) -> dict[str, Any]:
-    """Plays one level with actions sampled uniformly, until all of steps, episodes and seconds are reached.
+    """Plays one level with uniformly sampled actions until the steps, the episodes and the seconds are all reached.
 
-    One step is made where they are all 0.
+    If they are all 0, one step is made.
 
     Args:
-        task: the level.
-        steps: of each process.
-        episodes: of all processes together; each has the same share of them, the first ones that it ends.
-        seconds: of play.
-        processes: side by side, which step together.
-        seed: of the episodes and the actions.
-        env: further fields of the environment's config.
+        task: Name of the level.
+        steps: Fewest steps of each process.
+        episodes: Fewest episodes of all processes together; each contributes the same number, the first that it ends.
+        seconds: Shortest time of play in seconds.
+        processes: Number of processes side by side, which step together.
+        seed: Seed of the episodes and the actions.
+        env: Further fields of the environment's config.
 
     Returns:
-        frames a second of all processes together, with and without the steps in which an episode begins; seconds of
-        the first reset and of later ones; the returns, and whatever else is worth a look.
+        Frames per second of all processes together, with and without the steps in which an episode begins; seconds of
+        the first reset and mean seconds of steps with a later one (None without one); returns; number of failures; most
+        words of an instruction; and the task, processes and steps.
     """
     from repro.environments.dmlab import make_dmlab
 
@@ -110,7 +112,12 @@ def play(
 
 
 def describe(found: dict[str, Any], random_score: float | None) -> str:
-    """Returns a line about a level that was played: rates, and the mean return beside the published one."""
+    """Returns a line about a level that was played: rates, and the mean return beside the published one.
+
+    Args:
+        found: Result of `play`.
+        random_score: Published score of a random player, or None.
+    """
     later, within = found["later_reset_seconds"], found["frames_per_second_within_episodes"]
     line = (
         f"{found['task']:40s} {found['processes']:2d} x {found['steps']:6d} steps "
@@ -148,8 +155,8 @@ def main(argv: list[str]) -> None:
 
 def _define_flags() -> None:
     flags.DEFINE_list("levels", list(DMLAB30), "Names of levels; all of DMLab-30 if not given.")
-    flags.DEFINE_integer("steps", 0, "At least so many of each process.", 0)
-    flags.DEFINE_integer("episodes", 0, "At least so many of each level.", 0)
+    flags.DEFINE_integer("steps", 0, "Fewest steps of each process.", 0)
+    flags.DEFINE_integer("episodes", 0, "Fewest episodes of each level.", 0)
     flags.DEFINE_integer("processes", 1, "Processes of each level, side by side.", 1)
     flags.DEFINE_integer("seed", 0, "Seed of the episodes and the actions.", 0)
     flags.DEFINE_string("level_cache", str(DEFAULT_FOLDER.with_name("dmlab_levels")), "Folder for compiled maps.")

@@ -1,4 +1,4 @@
-"""IMPALA on Atari: environment, inference and learner alone, and the whole system, in one process."""
+"""Benchmark of IMPALA on Atari: environment, inference and learner alone, and the whole system, in one process."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from repro.training import devices
 
 
 def measure(seconds: float, repeats: int, config: ml_collections.ConfigDict | None = None) -> dict[str, Any]:
-    """Parts and whole of a game.
+    """Measures parts and whole for one game.
 
-    The outer bound is that of ALE's own steps and of the matrix products and convolutions alone: no observations, no
-    copies, no other operation.
+    The outer bound counts only ALE's own steps and the matrix products and convolutions: no observations, no copies and
+    no other operations.
 
     Args:
-        seconds: for each measurement.
-        repeats: times that everything is measured.
-        config: of one agent on one game. None: Pong with the paper's shallow network, unroll 20 and batch 32.
+        seconds: Length of each measurement in seconds.
+        repeats: How often everything is measured.
+        config: Config of one agent on one game; None for Pong with the paper's shallow network, unroll 20 and batch 32.
 
     Raises:
-        ValueError: the configuration is of another agent or of other environments.
+        ValueError: The config is of another algorithm or of other environments.
     """
     config = resolve(atari_shallow.get_config("paper") if config is None else config)
     experiment = find_experiment(config)

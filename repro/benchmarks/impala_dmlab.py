@@ -1,4 +1,4 @@
-"""IMPALA on a level of DeepMind Lab: levels, inference and learner alone, and the whole system, in one process."""
+"""Benchmark of IMPALA on a level of DeepMind Lab: levels, inference and learner alone, and the whole system."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from repro.papers.impala.experiments.discrete import DiscreteExperiment
 from repro.training import devices
 
 WARM_UP = 3
-"""Updates of the whole before the clock starts; each takes seconds."""
+"""Updates of the whole system before the clock starts; each takes seconds."""
 
 
 def measure(seconds: float, repeats: int, config: ml_collections.ConfigDict | None = None) -> dict[str, Any]:
-    """Parts and whole of a level, each with processes of its own.
+    """Measures parts and whole for one level, each with separate processes.
 
-    The outer bound is that of the level's steps, of its processes as in the parts, and of the products alone.
+    The outer bound counts only the steps of the level's processes, as in the parts, and the matrix products and
+    convolutions.
 
     Args:
-        seconds: for each measurement.
-        repeats: times that everything is measured.
-        config: of one agent on one level. None: `seekavoid_arena_01`, which compiles no maps, with the shallow network,
-            as `dmlab_table2.py` has it at desk scale: two actors of 8 levels, unroll 100 and batch 8.
+        seconds: Length of each measurement in seconds.
+        repeats: How often everything is measured.
+        config: Config of one agent on one level. None for `seekavoid_arena_01`, which compiles no maps, with the
+            shallow network as in `dmlab_table2.py` at desk scale: two actors of 8 levels, unroll 100 and batch 8.
 
     Raises:
         MissingModuleError: DeepMind Lab is not built.
-        ValueError: the configuration is of other environments.
+        ValueError: The config is of other environments.
     """
     if config is None:
         config = dmlab_table2.get_config("desk")

@@ -1,4 +1,4 @@
-"""Agent steps that a learner takes in, by the number of actors that send, and whose cores they take."""
+"""Benchmark of how many agent steps a learner takes in, by the number of actors, and of the cores of each side."""
 
 from __future__ import annotations
 
@@ -33,25 +33,27 @@ from repro.quiet import suppress_stderr
 from repro.training import devices
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64)
-"""Actors."""
+"""Numbers of actors that are measured."""
 CONFIGS = {"atari": atari_shallow, "vector": gymnasium}
-"""What unrolls are of: Pong, with each frame once and the shallow network's weights, and CartPole."""
+"""Kinds of unrolls: Pong, with each frame sent once and weights of the shallow network, and CartPole."""
 ENVS, BATCH = 8, 32
-"""Environments of an actor, whose unrolls are a message, and unrolls of a batch."""
+"""Environments of an actor, whose unrolls make up a message, and unrolls of a batch."""
 PLAYED = 20
-"""Unrolls, of which the last one is sent."""
+"""Unrolls that are played; the last one is sent."""
 SATURATED = 0.9
-"""Share of the highest rate, from which on more actors count as no gain."""
+"""Share of the highest rate from which on more actors count as no gain."""
 TRIES = 10
-"""Messages whose bytes are counted."""
+"""Number of messages whose bytes are counted."""
 MEGA = 1e6
 
 
 class Played(NamedTuple):
-    """What is sent.
+    """Unrolls that are sent.
 
-    group: unrolls of one actor. policy: whose variables are published. length: T. size, sent: bytes of the group in
-    memory and on the network.
+    group: Unrolls of one actor.
+    policy: Policy whose variables are published.
+    length: Length T of an unroll.
+    size, sent: Bytes of the group in memory and on the network.
     """
 
     group: UnrollGroup
@@ -62,10 +64,11 @@ class Played(NamedTuple):
 
 
 class Used(NamedTuple):
-    """What was used up to a moment.
+    """Time and resources used up to a moment, or between two moments.
 
-    seconds: of the clock. learner, senders: seconds of cores of the learner's process, which has the server, and of all
-    senders. fetched: weights that actors have fetched.
+    seconds: Seconds of the clock.
+    learner, senders: Core-seconds of the learner's process, which has the server, and of all senders.
+    fetched: How often actors have fetched weights.
     """
 
     seconds: float
@@ -75,15 +78,16 @@ class Used(NamedTuple):
 
 
 def measure(seconds: float, repeats: int) -> dict[str, Any]:
-    """Rates of a learner that takes batches from `RemoteSource` and publishes weights after each, but does not learn.
+    """Measures a learner that takes batches from `RemoteSource` and publishes weights after each, but does not learn.
 
-    All processes are on this machine, and share its cores. Parts are what each side could do with all of these cores,
-    by the time of cores that it took for a step while both worked, and the bound is that of cores which are never idle:
-    a ratio near 1 says that they hold the rest up. Both are of Atari, at the number of actors with the highest rate.
+    All processes are on this machine and share its cores. A part is the rate that one side would have with all of these
+    cores, from the core time that it used per step while both sides worked. The bound is the rate of cores that are
+    never idle, so a ratio near 1 means that the cores are the bottleneck. Both are for Atari, at the number of actors
+    with the highest rate.
 
     Args:
-        seconds: for each number of actors.
-        repeats: times that everything is measured.
+        seconds: Length of the measurement of each number of actors in seconds.
+        repeats: How often everything is measured.
     """
     devices.configure_threads(deterministic=False)
     played = {name: play(config.get_config("paper")) for name, config in CONFIGS.items()}
@@ -95,7 +99,7 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
 
 
 def play(config: ml_collections.ConfigDict) -> Played:
-    """An actor's unrolls under its first weights, from the midst of its games."""
+    """Plays and returns an actor's unrolls under its first weights, from the middle of its games."""
     experiment = DiscreteExperiment(config)
     environment, length = experiment.make_environment(ENVS, seed=0), config.learner.unroll_length
     policy = experiment.make_local_policy(environment)
@@ -111,7 +115,7 @@ def play(config: ml_collections.ConfigDict) -> Played:
 
 
 def measure_count(played: Played, count: int, seconds: float) -> dict[str, float]:
-    """Rates with a number of actors, once each of them has sent something, and the cores that both sides have used."""
+    """Returns the rates with `count` actors, once each has sent something, and the cores that both sides used."""
     weights, launcher = RemoteWeights(played.policy.variables()), SenderLauncher(played.group)
     sizes, brought = GroupSizes(ENVS, BATCH), set[int]()
     weights.publish(0)
@@ -156,7 +160,7 @@ def measure_count(played: Played, count: int, seconds: float) -> dict[str, float
 
 
 def used(launcher: SenderLauncher) -> Used:
-    """What was used up to now."""
+    """Returns the time and resources used up to now."""
 
     def seconds(process: psutil.Process) -> float:
         times = process.cpu_times()
@@ -168,7 +172,10 @@ def used(launcher: SenderLauncher) -> Used:
 
 
 def sent_bytes(group: UnrollGroup) -> int:
-    """Bytes of a message on the network, compressed; the least of several, since others may send as well meanwhile."""
+    """Returns the bytes of a compressed message on the network.
+
+    It is the smallest number of several messages, since other programs may send at the same time.
+    """
     found = []
     server = start_server([make_queue(group, TRIES)])
     with suppress_stderr():
@@ -186,10 +193,10 @@ def _loopback_bytes() -> int:
 
 
 def summarise(results: Sequence[Mapping[str, Sequence[Mapping[str, float]]]]) -> dict[str, Any]:
-    """The result of the benchmark: medians over repeats, and the lowest and the highest rate.
+    """Returns the result of the benchmark: medians over repeats, and the lowest and the highest rate.
 
     Args:
-        results: of each repeat, for each kind of unroll what `measure_count` gave for each number of actors.
+        results: For each repeat and kind of unrolls the results of `measure_count` for each number of actors.
     """
     curves: dict[str, list[dict[str, Any]]] = {}
     for name in results[0]:
@@ -216,13 +223,13 @@ def summarise(results: Sequence[Mapping[str, Sequence[Mapping[str, float]]]]) ->
 
 
 def saturation(curve: Sequence[Mapping[str, Any]]) -> int:
-    """Fewest actors of a curve that bring `SATURATED` of its highest rate."""
+    """Returns the fewest actors of a curve with at least the share `SATURATED` of its highest rate."""
     highest = max(point["steps_per_second"] for point in curve)
     return min(int(point["actors"]) for point in curve if point["steps_per_second"] >= SATURATED * highest)
 
 
 def _at(point: Mapping[str, float]) -> dict[str, Any]:
-    """Parts and whole at a number of actors."""
+    """Returns parts and whole at one number of actors."""
     rate, cores = point["steps_per_second"], records.hardware()["cores"]
     parts = {side: cores * rate / point[f"{side}_cores"] for side in ("sender", "learner")}
     return {"parts": parts, "whole": rate}

@@ -1,4 +1,4 @@
-"""Operators alone: microseconds a call, and V-trace's share of IMPALA's train step on the shallow network."""
+"""Benchmark of operators: microseconds per call, and V-trace's share of IMPALA's train step on the shallow network."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from repro.training import devices
 GAMMA = 0.99
 SHAPES = [(20, 32), (20, 256), (100, 32), (100, 256)]
 ACTION_VALUE_SHAPES = [(16, 32), (80, 64)]
-"""Sequences of C-trace's DQN and R2D2 agents (Appendix E)."""
+"""Lengths and batch sizes of C-trace's DQN and R2D2 agents (Appendix E)."""
 
 
 def measure(seconds: float, repeats: int) -> dict[str, Any]:
-    """Time of one call for sequences [T, B] as a compiled graph.
+    """Measures the time of one call of a compiled graph for sequences [T, B].
 
     Args:
-        seconds: for each measurement of V-trace and of the train step; the operators of action values, which are
-            compared with nothing, get a quarter each.
-        repeats: times that everything is measured; medians are reported.
+        seconds: Length of each measurement of V-trace and of the train step in seconds. The operators of action values,
+            which are compared with nothing, get a quarter each.
+        repeats: How often everything is measured; medians are reported.
     """
     devices.configure_threads(deterministic=False)
     config = atari_shallow.get_config("paper")
@@ -59,7 +59,7 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
 def _calls(
     operators: dict[str, Callable[..., tf.Tensor]], shapes: list[tuple[int, int]], seconds: float
 ) -> dict[str, dict[str, float]]:
-    """Seconds a call, by operator and shape."""
+    """Returns the seconds of a call by operator and shape."""
     return {
         name: {f"T={t} B={b}": 1.0 / timing.rate([_body(operator, t, b)], seconds) for t, b in shapes}
         for name, operator in operators.items()

@@ -1,4 +1,4 @@
-"""What a member of a population waits for the weights of another, which it adopts through the disk."""
+"""Benchmark of how long a member of a population waits for the weights of another, which it adopts through the disk."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ WARM_UP = 3
 
 
 def measure(seconds: float, repeats: int, config: ml_collections.ConfigDict | None = None) -> dict[str, Any]:
-    """Milliseconds of a copy and an adoption, and between two comparisons at the rate of one member alone.
+    """Measures the milliseconds of a copy, of an adoption, and between two comparisons at the rate of a single member.
 
-    No other way of weights could save more than the first two.
+    A faster transport of weights could save no more than the first two.
 
     Args:
-        seconds: for the updates whose rate is measured.
-        repeats: adoptions; medians are reported.
-        config: of a population; None: Breakout at desk scale.
+        seconds: Length of the measurement of the update rate in seconds.
+        repeats: Number of adoptions; medians are reported.
+        config: Config of a population; None for Breakout at desk scale.
 
     Raises:
-        ValueError: the configuration has no population.
+        ValueError: The config has no population.
     """
     if config is None:
         config = atari_population.get_config("desk")
@@ -65,7 +65,7 @@ def measure(seconds: float, repeats: int, config: ml_collections.ConfigDict | No
 
 
 def _seconds_of_update(trainer: Trainer, seconds: float) -> float:
-    """Trains for so long, up to a moment that can be saved; a checkpoint of it is there then."""
+    """Returns the seconds of an update; trains for at least `seconds` until a checkpoint is possible, and saves it."""
     updates = iter(trainer)
     for _ in itertools.islice(updates, WARM_UP):
         pass
@@ -80,7 +80,7 @@ def _seconds_of_update(trainer: Trainer, seconds: float) -> float:
 
 
 def _adopt(trainer: Trainer, path: Path, parent: Path) -> tuple[float, float]:
-    """Seconds of the copy that is made at a comparison, and of the adoption by a member."""
+    """Returns the seconds of the copy that is made at a comparison, and of the adoption by a member."""
     shutil.rmtree(parent, ignore_errors=True)
     start = time.perf_counter()
     copy_checkpoint(path, parent)

@@ -1,7 +1,7 @@
-"""V-RACER on HalfCheetah on one core: environment, acting, memory and gradient steps alone, and the whole.
+"""Benchmark of V-RACER on HalfCheetah on one core: environment, acting, memory, gradient steps, and the whole.
 
-The whole makes one gradient step for each environment step, so its rate is that of both. Alone, too, are MuJoCo's own
-steps and the matrix products of acting and of a gradient step.
+The whole makes one gradient step per environment step, so its rate is that of both. MuJoCo's own steps and the matrix
+products of acting and of a gradient step are measured alone, too.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ EPISODE = 1000
 
 
 def measure(seconds: float, repeats: int) -> dict[str, Any]:
-    """Parts and whole for the paper's batch of 256 and two layers of 128 units, with a full memory.
+    """Measures parts and whole for the paper's batch of 256 and two layers of 128 units, with a full memory.
 
-    The outer bound is that of MuJoCo's steps and of the matrix products of acting and of a gradient step alone: no
-    observations, no memory, no other operation. The process is bound to one core while it measures.
+    The outer bound counts only MuJoCo's steps and the matrix products of acting and of a gradient step: no
+    observations, no memory and no other operations. The process is bound to one core during the measurement.
 
     Args:
-        seconds: for each measurement.
-        repeats: times that everything is measured.
+        seconds: Length of each measurement in seconds.
+        repeats: How often everything is measured.
     """
     with timing.one_core():
         devices.configure_threads(deterministic=False)
@@ -91,7 +91,7 @@ def _acting_body(config: ml_collections.ConfigDict, environment: VectorEnvironme
 def _measure_outer_parts(
     config: ml_collections.ConfigDict, environment: MujocoEnvironment, seed: int, seconds: float
 ) -> dict[str, float]:
-    """Work that no implementation can leave out, in environment steps per second."""
+    """Measures work that no implementation can avoid, in environment steps per second."""
     agent = ReplayExperiment(config).make_agent(environment, np.random.default_rng(seed))
     outputs = 1 + environment.num_actions + agent.num_coefficients
     sizes = [environment.state_size, *config.network.units, outputs]
@@ -103,7 +103,7 @@ def _measure_outer_parts(
 
 
 def _simulation_body(environment: MujocoEnvironment, seed: int) -> Callable[[], int]:
-    """MuJoCo's own steps of a task, as many for each of its steps as it makes, begun again when the task would be."""
+    """Returns a body of MuJoCo's own steps: as many per environment step, and with resets as often, as the task has."""
     task: Any = environment.config.make_task()
     model, data, substeps = task.model, task.data, task.frame_skip
     taken, rng = itertools.count(), np.random.default_rng(seed)
@@ -121,11 +121,11 @@ def _simulation_body(environment: MujocoEnvironment, seed: int) -> Callable[[], 
 
 
 def _acting_products(sizes: Sequence[int], seed: int) -> Callable[[], int]:
-    """The products of a vector and each layer's matrix, in NumPy, as acting makes them.
+    """Returns a body of the products of a vector and each layer's matrix, in NumPy, as in acting.
 
     Args:
-        sizes: of the state, of each hidden layer and of the outputs.
-        seed: of the numbers.
+        sizes: Sizes of the state, of each hidden layer and of the outputs.
+        seed: Seed of the random numbers.
     """
     rng = np.random.default_rng(seed)
     vectors = [rng.normal(size=size).astype(np.float32) for size in sizes[:-1]]
@@ -144,7 +144,7 @@ def _acting_products(sizes: Sequence[int], seed: int) -> Callable[[], int]:
 def _gradient_products(
     agent: FusedAgent, config: ml_collections.ConfigDict, environment: MujocoEnvironment
 ) -> Callable[[], int]:
-    """The products of one gradient step, forward and backward, in TensorFlow. Returns gradient steps."""
+    """Returns a body of one gradient step's products, forward and backward, in TensorFlow; it counts gradient steps."""
     batch = batch_spec(agent, config.learner.batch_size, environment.state_size)
     step = tf.function(agent.gradient_step, autograph=False)
     graph = step.get_concrete_function(tf.TensorSpec([3]), batch).graph
@@ -170,7 +170,7 @@ def _full_memory(config: ml_collections.ConfigDict, environment: VectorEnvironme
 def _learner_bodies(
     config: ml_collections.ConfigDict, environment: VectorEnvironment, memory: ReferMemory, seed: int
 ) -> tuple[Callable[[], int], Callable[[], int]]:
-    """A call of gradient steps on a fixed batch, and what the memory does for one; both return gradient steps."""
+    """Returns a body of gradient steps on a fixed batch, and one of the memory's work for them; both count steps."""
     rng = np.random.default_rng(seed)
     agent = ReplayExperiment(config).make_agent(environment, rng)
     k = config.learner.steps_per_call

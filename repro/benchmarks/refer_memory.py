@@ -1,4 +1,4 @@
-"""The ReF-ER memory alone: microseconds for sampling, gathering and updating 256 steps, and what they depend on."""
+"""Benchmark of the ReF-ER memory: microseconds for sampling, gathering and updating 256 steps in different cases."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ CASES = {
     "ratios of 1": (2**18, 1000, 0.0),
     "ratios near 1": (2**18, 1000, 0.01),
 }
-"""Steps stored, steps of an episode, standard deviation of log rho. Near 1 is the worst case: traces are longest there,
-while with ratios of exactly 1 the new value of a step cancels out of Eq. 8 and nothing has to be corrected."""
+"""Stored steps, steps of an episode, and std of log rho in each case.
+
+Ratios near 1 are the worst case, because traces are longest there. With ratios of exactly 1 the new value of a step
+cancels out of Eq. 8 and nothing has to be corrected."""
 
 
 PARTS = ("sample", "gather", "update", "set_c_max", "whole")
@@ -29,21 +31,21 @@ RATIOS = {
     "episodes of 4000 over 1000": ("episodes of 4000", "usual"),
     "full over half as full": ("usual", "half as full"),
 }
-"""Cost of a whole minibatch in one case over that in another."""
+"""Ratios of the cost of a whole minibatch in one case to that in another."""
 CALLS, COLD = 150, 30
-"""Minibatches of a case before the turn of the next, and how many of the first are left out: the caches are cold."""
+"""Minibatches of a case in one turn, and how many of the first ones are left out because of cold caches."""
 
 
 def measure(seconds: float, repeats: int) -> dict[str, Any]:
-    """Median time of each operation, on one thread; cases take turns, so that all meet the same load of the machine.
+    """Measures the median time of each operation on one thread; cases take turns, so that all have the same load.
 
     Args:
-        seconds: for each case.
-        repeats: times that everything is measured; medians are reported.
+        seconds: Length of the measurement of each case in seconds.
+        repeats: How often everything is measured; medians are reported.
     """
     results, ratios = [], []
     for repeat in range(repeats):
-        order = np.roll(list(CASES), repeat)  # where a memory lies, as its pages go, is worth some percent
+        order = np.roll(list(CASES), repeat)  # the place of a memory's pages makes a difference of some percent
         cases = {str(name): _Case(*CASES[name]) for name in order}
         turns: list[dict[str, np.ndarray]] = []
         end = time.perf_counter() + seconds * len(cases)
@@ -68,7 +70,7 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
 
 
 class _Case:
-    """A full memory and what is sampled from it; arguments as in `CASES`."""
+    """Case of the benchmark with a memory that is filled; arguments as in `CASES`."""
 
     def __init__(self, fill: int, length: int, std: float) -> None:
         self._random = random = np.random.default_rng(0)
@@ -90,7 +92,7 @@ class _Case:
         self._minibatches = 0
 
     def take_turn(self) -> np.ndarray:
-        """Median times [5] in microseconds, in the order of `PARTS`."""
+        """Returns median times in microseconds, [5], in the order of `PARTS`."""
         times = np.array([self._time_minibatch() for _ in range(CALLS)][COLD:])
         return 1e6 * np.append(np.median(times, axis=0), np.median(times.sum(axis=1)))
 
@@ -105,7 +107,7 @@ class _Case:
         clock.append(time.perf_counter())
         memory.gather(indices)
         clock.append(time.perf_counter())
-        value = self._values[indices] + noise  # the network's part, not counted
+        value = self._values[indices] + noise  # stands for the network's work, which is not timed
         clock.append(time.perf_counter())
         memory.update(indices, rho, value)
         clock.append(time.perf_counter())

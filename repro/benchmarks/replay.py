@@ -1,4 +1,4 @@
-"""What a replay takes: sequences written and sampled per second, by how many it holds, and bytes of a transition."""
+"""Benchmark of replays: sequences written and sampled per second, by how many are stored, and bytes per transition."""
 
 from __future__ import annotations
 
@@ -36,27 +36,29 @@ from repro.training import devices
 from repro.training.actor_experiment import ActorExperiment
 
 SIZES = {"desk": (250, 1000, 4000), "paper": (100, 400, 1600)}
-"""Sequences that a replay holds, by the scale of R2D2 on Pong whose sequences they are."""
+"""Scale of R2D2 on Pong, whose sequences are stored, to the numbers of sequences in a replay."""
 UNROLLS = 100
-"""Unrolls over which their memory is counted."""
+"""Number of unrolls over which the memory of an unroll replay is counted."""
 EPISODES, EPISODE_STEPS = 10, 1000
-"""Over which the memory of ReF-ER is counted."""
+"""Number of episodes and of their steps over which the memory of ReF-ER's replay is counted."""
 HALFCHEETAH = 17, 6
-"""Entries of its states and actions."""
+"""Sizes of HalfCheetah's states and actions."""
 
 
 class Sampled(Protocol):
-    """What is sampled from."""
+    """Replay that sequences are sampled from."""
 
     def __len__(self) -> int: ...
     def sample(self, size: int) -> Sample: ...
 
 
 class Store(NamedTuple):
-    """A replay that is measured.
+    """Replay that is measured.
 
-    writer: of one environment. flush: waits until all that was written is there. sampled: see there. pid: of the
-    process that has it and nothing else; None where there is more.
+    writer: Writer of one environment.
+    flush: Function that waits until everything that was written is stored.
+    sampled: Replay to sample from.
+    pid: Id of the process of the replay if it has nothing else; otherwise None.
     """
 
     writer: SequenceWriter
@@ -66,7 +68,7 @@ class Store(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Sequences written and sampled per second, and bytes of a stored transition where its process has nothing else."""
+    """Sequences written and sampled per second, and bytes per transition, or None if its process has more in memory."""
 
     written: float
     sampled: float
@@ -74,16 +76,16 @@ class Found(NamedTuple):
 
 
 def measure(seconds: float, repeats: int) -> dict[str, Any]:
-    """Rates of one writer and of one reader of full replays, each alone, on this machine.
+    """Measures rates of one writer and of one reader of full replays, each alone, on this machine.
 
-    Replays are those of R2D2: in the learner's memory, as in lockstep; on Reverb in the learner's process, as where
-    actors are processes; and on Reverb in a process of its own. Transitions are real ones of Pong, but their games are
-    the same again and again, each compressed apart. With the memory of each agent's replay for a transition, at the
-    sizes of the papers.
+    Replays are those of R2D2: in the learner's memory, as with the schedule `lockstep`; on Reverb in the learner's
+    process, as with actors in processes; and on Reverb in a separate process. Transitions are real ones of Pong, but of
+    the same steps over and over, each time compressed separately. The result also has the memory per transition of each
+    agent's replay, and its total at the size of the paper.
 
     Args:
-        seconds: for each rate.
-        repeats: times that everything is measured.
+        seconds: Length of the measurement of each rate in seconds.
+        repeats: How often everything is measured.
     """
     devices.configure_threads(deterministic=False)
     results: list[dict[str, Found]] = []
@@ -101,13 +103,13 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
 
 
 def play(experiment: SequenceExperiment) -> tuple[Trajectory, Trajectory]:
-    """Spec of a step, and steps of one environment."""
+    """Returns the spec of a step, and steps of one environment."""
     spec = step_spec(experiment)
     return spec, sequences.play(experiment, spec)
 
 
 def step_spec(experiment: ActorExperiment) -> Trajectory:
-    """Spec of a step that is stored."""
+    """Returns the spec of a stored step."""
     with contextlib.closing(experiment.make_environment(1, 0)) as environment:
         return experiment.make_agent(environment, 0).collect_data_spec
 
@@ -115,7 +117,7 @@ def step_spec(experiment: ActorExperiment) -> Trajectory:
 def measure_one(
     kind: str, experiment: SequenceExperiment, played: tuple[Trajectory, Trajectory], size: int, seconds: float
 ) -> Found:
-    """Fills a replay of so many sequences, and then writes and samples."""
+    """Fills a replay of `size` sequences, and then measures writing and sampling."""
     spec, steps = played
     settings = experiment.sequence_settings._replace(capacity=size)
     batch_size = experiment.replay_training.batch_size
@@ -144,7 +146,7 @@ def measure_one(
 
 @contextlib.contextmanager
 def in_memory(spec: Trajectory, settings: SequenceSettings, folder: Path) -> Iterator[Store]:
-    """The replay of the schedule `lockstep`."""
+    """Opens the replay of the schedule `lockstep`."""
     del folder
     replay = SequenceMemory(spec, settings, 1, sequences.PLAYED, np.random.default_rng(0))
     yield Store(replay.writers[0], lambda: None, replay)
@@ -152,7 +154,7 @@ def in_memory(spec: Trajectory, settings: SequenceSettings, folder: Path) -> Ite
 
 @contextlib.contextmanager
 def on_reverb(spec: Trajectory, settings: SequenceSettings, folder: Path) -> Iterator[Store]:
-    """The replay of the schedule `processes`."""
+    """Opens the replay of the schedule `processes`."""
     replay = SequenceReplay(spec, settings, folder / "working")
     replay.start()
     try:
@@ -164,7 +166,7 @@ def on_reverb(spec: Trajectory, settings: SequenceSettings, folder: Path) -> Ite
 
 @contextlib.contextmanager
 def in_own_process(spec: Trajectory, settings: SequenceSettings, folder: Path) -> Iterator[Store]:
-    """The same in a process of its own, by the learner's port, as with `runtime.replay_gb`."""
+    """Opens the replay of `processes` in a separate process, by the learner's port, as with `runtime.replay_gb`."""
     with (
         serving(spec, settings, folder / "working") as (server, pid),
         contextlib.closing(Relay("127.0.0.1")) as relay,
@@ -179,12 +181,12 @@ def in_own_process(spec: Trajectory, settings: SequenceSettings, folder: Path) -
 
 
 OWN = "Reverb in its own process"
-"""Kind that is measured at the largest size alone: its process needs time to start."""
+"""Kind that is measured only at the largest size, because its process needs time to start."""
 KINDS = {"memory": in_memory, "Reverb": on_reverb, OWN: in_own_process}
 
 
 def memory() -> dict[str, tuple[float, float]]:
-    """Bytes of a transition in the replay of each agent that has one in memory, and GB of the papers' sizes."""
+    """Returns bytes per transition in each agent's replay that is in memory, and GB at the size of its paper."""
     found: dict[str, tuple[float, float]] = {}
     for name, config in (("R2D2, Pong", r2d2.get_config("paper")), ("DQN, Pong", dqn.get_config("paper"))):
         found[name] = sequence_memory(config)
@@ -198,7 +200,7 @@ def memory() -> dict[str, tuple[float, float]]:
 
 
 def sequence_memory(config: ml_collections.ConfigDict) -> tuple[float, float]:
-    """Bytes in `SequenceMemory`."""
+    """Returns bytes per transition and GB at full size of a `SequenceMemory`."""
     experiment = find_experiment(resolve(config))
     assert isinstance(experiment, SequenceExperiment)
     spec, settings = step_spec(experiment), experiment.sequence_settings
@@ -210,7 +212,7 @@ def sequence_memory(config: ml_collections.ConfigDict) -> tuple[float, float]:
 
 
 def unroll_memory(config: ml_collections.ConfigDict, transitions: int) -> tuple[float, float]:
-    """Bytes in `UnrollReplay`, for so many transitions."""
+    """Returns bytes per transition and GB of an `UnrollReplay` with `transitions` transitions."""
     config = resolve(config)
     experiment, length = find_experiment(config), config.learner.unroll_length
     assert isinstance(experiment, ActorExperiment)
@@ -219,7 +221,7 @@ def unroll_memory(config: ml_collections.ConfigDict, transitions: int) -> tuple[
 
 
 def refer_memory(transitions: int) -> tuple[float, float]:
-    """Bytes in `ReferMemory`, for so many transitions."""
+    """Returns bytes per transition and GB of a `ReferMemory` with `transitions` transitions."""
     stored = ReferMemory(EPISODES * EPISODE_STEPS, *HALFCHEETAH, EPISODE_STEPS, discount=0.995)
     states, actions = (np.zeros((EPISODE_STEPS + 1, size), np.float32) for size in HALFCHEETAH)
     actions, numbers = actions[1:], np.zeros(EPISODE_STEPS + 1, np.float32)
@@ -231,11 +233,11 @@ def refer_memory(transitions: int) -> tuple[float, float]:
 
 
 def summarise(results: Sequence[Mapping[str, Found]], transitions: Mapping[str, tuple[float, float]]) -> dict[str, Any]:
-    """The result of the benchmark: medians over repeats.
+    """Returns the result of the benchmark: medians over repeats.
 
     Args:
-        results: of each repeat, by kind, scale and size.
-        transitions: what `memory` found.
+        results: For each repeat the rates by kind, scale and size.
+        transitions: Result of `memory`.
     """
     rows: dict[str, float] = {}
     spreads: dict[str, list[float]] = {}
@@ -260,7 +262,7 @@ def summarise(results: Sequence[Mapping[str, Found]], transitions: Mapping[str, 
 
 
 def _ratios(rows: Mapping[str, float]) -> dict[str, float]:
-    """Rates of the largest replay over those of the smallest, and of Reverb over those in memory at the largest."""
+    """Returns ratios of rates: of the largest to the smallest replay, and of Reverb to memory at the largest size."""
     first, *others = KINDS
     ratios = {}
     for scale, sizes in SIZES.items():

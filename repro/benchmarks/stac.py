@@ -1,4 +1,4 @@
-"""STAC: an update and a whole run of each agent of Table 4 over IMPALA's, and one run's parts alone and together."""
+"""Benchmark of STAC: update and run of each agent of Table 4 relative to IMPALA, and parts and whole of one run."""
 
 from __future__ import annotations
 
@@ -24,21 +24,23 @@ from repro.training.run_directory import RunDirectory
 BASELINE = "impala"
 AGENTS = (BASELINE, "impala_aux", "stac", "stacx")
 PATIENCE_SECONDS = 600.0
-"""Longest wait for the first count of a run, which compiles its update before."""
+"""Longest wait in seconds for the first count of a run, which first compiles its update."""
 
 
 def measure(seconds: float, repeats: int, config: ml_collections.ConfigDict | None = None) -> dict[str, Any]:
-    """Ratios of updates, whose agents take turns on one batch, parts, outer parts and whole of a run, and of run times.
+    """Measures ratios of update times and of run times, and parts, outer parts and whole of one run.
+
+    The agents take turns with their updates on one batch.
 
     Args:
-        seconds: for each measurement; the updates get as much for each agent, whole runs in each of their turns.
-        repeats: times that everything is measured; of whole runs, rounds of two turns.
-        config: with these agents; parts and whole are those of its `agent`. None: STAC on Breakout with the shallow
-            network, as `atari.py` has it at desk scale.
+        seconds: Length of each measurement in seconds, for updates that of each agent, for run times that of a turn.
+        repeats: How often everything is measured; for run times the number of rounds of two turns.
+        config: Config with all of `AGENTS`; parts and whole are those of its `agent`. None for STAC on Breakout with
+            the shallow network, as in `atari.py` at desk scale.
 
     Raises:
-        ValueError: the configuration lacks an agent, or is of another paper.
-        ProgramError: a whole run ended.
+        ValueError: The config lacks an agent, or is of another paper.
+        ProgramError: A run ended, or counted nothing.
     """
     if config is None:
         config = atari.get_config("desk")
@@ -77,9 +79,9 @@ def measure(seconds: float, repeats: int, config: ml_collections.ConfigDict | No
 
 
 def _compare_runs(config: ml_collections.ConfigDict, seconds: float, rounds: int) -> dict[str, dict[str, Any]]:
-    """Run time of each agent over that of `BASELINE`, as `alternating.compare` returns it.
+    """Returns the ratio of each agent's run time to that of `BASELINE`, as from `alternating.compare`.
 
-    Each agent trains in a program of its own, of which one runs while the others are stopped.
+    Each agent trains in a separate program; one runs while the others are stopped.
     """
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as ending:
         programs = []
@@ -95,7 +97,7 @@ def _compare_runs(config: ml_collections.ConfigDict, seconds: float, rounds: int
 
 
 def _published_run_times(experiment: str) -> dict[str, float]:
-    """Ratios of Table 4, likewise; none of an experiment that it does not have."""
+    """Returns the same ratios from Table 4; empty for an experiment that the table does not have."""
     rows = published.load("stac").rows
     cells = [(row.agent, row.value) for row in rows if row.table == "4" and row.experiment == experiment]
     minutes = {agent: value for agent, value in cells if value is not None}

@@ -1,4 +1,4 @@
-"""IMPALA's Table 1: frames per second of its schedules on this machine, one after the other in one process."""
+"""Benchmark of IMPALA's Table 1: frames per second of its schedules, one after the other in one process."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ from repro.training.run_directory import RunDirectory
 from repro.training.trainer import Trainer
 
 WARM_UP = 3
-"""Updates before the clock starts, besides those of batches that were played while the first update was compiled."""
+"""Updates before the clock starts, in addition to those on unrolls that were played during compilation."""
 WAITING = 6
-"""Most unrolls of an environment that may wait then: in its actor, the queue, the prefetching thread, the learner."""
+"""Most unrolls of an environment that may wait after compilation: in its actor, the queue, prefetching, the learner."""
 
 
 def measure(seconds: float, repeats: int, config: ml_collections.ConfigDict | None = None) -> dict[str, Any]:
-    """Rates of whole runs; each repeat runs through all schedules, and ratios are those within a repeat.
+    """Measures rates of whole runs; each repeat runs all schedules, and ratios are medians of those within a repeat.
 
     Args:
-        seconds: half of the time for each schedule.
-        repeats: times that everything is measured.
-        config: `atari_table1_throughput` or `dmlab_table1_throughput`; None: Pong, with the published sizes.
+        seconds: Half of the seconds for each schedule.
+        repeats: How often everything is measured.
+        config: Config of `atari_table1_throughput` or `dmlab_table1_throughput`; None for Pong with the published
+            sizes.
 
     Raises:
-        ValueError: the configuration has no such schedules.
+        ValueError: The config does not have these schedules.
     """
     config = atari_table1_throughput.get_config("paper") if config is None else config
     agents = tuple(schedules(1))

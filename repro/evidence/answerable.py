@@ -1,4 +1,4 @@
-"""Which printed numbers and statements some runs can answer, and by how much of the protocol, before they are made."""
+"""Tells before any run which published rows planned runs can answer, and with how much of the paper's protocol."""
 
 import collections
 import functools
@@ -27,9 +27,9 @@ from repro.evidence.published import PublishedRow
 from repro.evidence.references import Differences
 
 RowKey = tuple[str, int]
-"""Paper, and place among its rows."""
+"""Paper and the row's index among its rows."""
 MIN_TASKS = 2
-"""Fewest tasks of several by which a claim over them can be decided, since one alone is not to."""
+"""Fewest tasks that decide a claim over several tasks: a single one is not enough."""
 
 
 def shares(
@@ -38,17 +38,19 @@ def shares(
     configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
     of: Collection[tuple[str, str]] | None = None,
 ) -> dict[RowKey, float]:
-    """Returns the part of its protocol with which runs can answer a row, in (0, 1], for each row that they can answer.
+    """Returns the rows that runs can answer, each with the fraction of its protocol that they cover, in (0, 1].
 
-    The part is the product of three: the runs' budget over the published scale's, their number over the row's, and the
-    tasks at hand over those of the row. Of several comparisons, each counts alike. Fewer runs than a verdict or the
-    interval of a claim or an aggregate takes answer nothing, and neither do settings that it does not accept. What
-    depends on results, as whether a score shows learning, or which games a row is about, is taken to come out well.
+    The fraction is the product of three ratios: the runs' budget to that of the published scale, their number to the
+    row's, and the available tasks to those of the row. If a row has several comparisons, their fractions are averaged.
+    A row is not answered by fewer runs than its verdict or interval needs, nor by settings that it does not accept.
+    Conditions that depend on results, such as whether a score shows learning or which games a row is about, are assumed
+    to hold.
 
     Args:
-        runs: with canonical names of tasks, or the name of a set that is learned together; each once.
-        published_dir, configs_dir: published numbers, and the configs, whose budgets count.
-        of: experiments and agents; rows that are about none of them, or compare with none, are left out. None: all.
+        runs: Planned runs, each once, with canonical task names or the name of a set of tasks that is learned together.
+        published_dir, configs_dir: Directories of the published numbers and of the configs, whose budgets count.
+        of: Pairs of experiment and agent. Rows that neither are about one of them nor compare with one are left out.
+            None keeps all rows.
     """
     held: dict[Key, list[dict[str, Any]]] = collections.defaultdict(list)
     for run, seeds in collections.Counter(run._replace(seed=1) for run in runs).items():
@@ -76,7 +78,7 @@ def shares(
 
 @functools.cache
 def _names(paper: str, place: int, published_dir: pathlib.Path) -> frozenset[tuple[str, str]]:
-    """Experiments and agents that a row is about or compares with."""
+    """Returns pairs of experiment and agent that a row is about or compares with."""
     printed = published.load(paper, published_dir).rows[place]
     opponents: Sequence[Sequence[str]] = ()
     if printed.claim is not None:
@@ -87,7 +89,7 @@ def _names(paper: str, place: int, published_dir: pathlib.Path) -> frozenset[tup
 
 @functools.cache
 def _prospect(paper: str, experiment: str, agent: str, scale: str, configs_dir: pathlib.Path) -> dict[str, Any]:
-    """As much of a run's record as choosing and comparing runs looks at."""
+    """Returns the part of a run's future record that the selection and comparison of runs reads."""
     config = staleness.agent_config(paper, experiment, scale, agent, configs_dir)
     return {
         "paper": paper,
@@ -104,7 +106,7 @@ def _prospect(paper: str, experiment: str, agent: str, scale: str, configs_dir: 
 def _differences(
     paper: str, experiment: str, agent: str, scale: str, configs_dir: pathlib.Path, published_dir: pathlib.Path
 ) -> Mapping[str, tuple[Any, Any]]:
-    """The settings of a run that are not the paper's, as `settings.differences` gives them."""
+    """Returns the settings of a run that differ from the paper's, in the form of `settings.differences`."""
     return settings.differences(_prospect(paper, experiment, agent, scale, configs_dir), configs_dir, published_dir)
 
 
@@ -115,7 +117,7 @@ def _share(
     published_dir: pathlib.Path,
     configs_dir: pathlib.Path,
 ) -> float:
-    """The part of a row's protocol, 0 where it cannot be answered."""
+    """Returns the fraction of a row's protocol that the runs cover; 0 if they cannot answer it."""
     if printed.claim is None:
         tasks: Iterable[str] = (printed.task,)
         min_runs = 1
@@ -156,9 +158,9 @@ def _part(
     held: Mapping[Key, Sequence[Any]],
     configs_dir: pathlib.Path,
 ) -> float:
-    """The part of the protocol on one task, by the largest scale with enough runs of all agents to be looked at.
+    """Returns the fraction of the protocol on one task, at the largest scale with at least `min_runs` of each agent.
 
-    0 without one, and where these runs leave the row undecided, whatever they score.
+    It is 0 without such a scale, and if these runs leave the row undecided whatever they score.
     """
     names = [comparisons.experiment_and_agent(printed, name) for name in (str(printed.agent), *others)]
     part = 0.0
@@ -178,7 +180,7 @@ def _part(
 
 @functools.cache
 def _budget_share(paper: str, experiment: str, agent: str, scale: str, configs_dir: pathlib.Path) -> float:
-    """An agent's budget at a scale over that at the published one, at most 1."""
+    """Returns the ratio of an agent's budget at a scale to that at the published scale, at most 1."""
     ours, paper_s = (
         budget(ml_collections.ConfigDict(staleness.agent_config(paper, experiment, name, agent, configs_dir)))[1]
         for name in (scale, "paper")

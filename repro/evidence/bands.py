@@ -1,15 +1,15 @@
-"""Bands: where a further run of an experiment is expected, from runs that are at hand.
+"""Bands: the range in which one further run of an experiment is expected, computed from recorded runs.
 
 A band is the prediction interval of one further run,
 
     mean -+ t s sqrt(1 + 1/n),
 
-with Student's quantile t. The spread s is the std of the n runs themselves where there are enough, and
-otherwise that of their family: related groups of runs. Scores for which more is better count as log(score - random),
-with the score of a random player, where every run surpasses it: runs differ by factors rather than by points, and a
-score at the random level is then below any band. They reach `MIN_LOG_REACH` or more from the mean, because runs that
-all have a task's highest score say nothing of one that misses it in some episodes. Bands are computed from records
-each time and kept in no file.
+with Student's quantile t. The spread s is the std of the n runs themselves if there are enough of them, and otherwise
+that of their family, which is the related groups of runs. Scores for which more is better count as
+log(score - random), where `random` is the score of a random player, if every run surpasses it: runs differ by factors
+rather than by points, and a score at the random level is then below any band. Such a band reaches at least
+`MIN_LOG_REACH` from the mean, because runs that all have a task's highest score do not show how much a run loses that
+misses it in some episodes. Bands are computed from the records each time and are not stored.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from scipy import special
 from repro.evidence import published
 
 MIN_RUNS = 5
-"""Runs of a group of which each is judged by the spread of the others."""
+"""Fewest runs of a group whose runs are each judged by the spread of the others."""
 MIN_DOF = MIN_RUNS - 2
-"""Fewest degrees of freedom behind a spread: those of the others."""
+"""Fewest degrees of freedom of a spread: those of the other runs of a group of `MIN_RUNS`."""
 FALSE_ALARM_RATE = 0.002
-"""Chance that one or more sound normally distributed runs of all that are judged together fall out.
+"""Chance that at least one of all runs judged together is out of its band although all are sound and normal.
 
 `tests.evidence.test_false_alarms` measures that it stays under 1 % for other distributions."""
 MIN_LOG_REACH = 0.05
-"""Least distance from a band's end to the mean of log(score - random): 5 % of the distance to a random player."""
+"""Smallest distance from a band's end to the mean of log(score - random): 5 % of the distance to a random player."""
 ROUNDING = 1e-9
-"""Relative; a run of equal runs may miss them by rounding."""
+"""Relative tolerance, since a run may differ from equal ones by rounding."""
 
 
 class BandError(Exception):
-    """A band cannot be made; the message is one sentence that says what it lacks."""
+    """A band cannot be made; the message is one sentence that says what is missing."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Spread:
-    """How far runs of one kind lie apart.
+    """Spread of runs of one kind.
 
     Attributes:
-        std: an array where `spread_of` was given arrays.
-        dof: degrees of freedom behind it.
+        std: Standard deviation, with the leading axes of the groups given to `spread_of`.
+        dof: Degrees of freedom of `std`.
     """
 
     std: np.ndarray
@@ -56,18 +56,18 @@ class Spread:
 
 @dataclasses.dataclass(frozen=True)
 class Band:
-    """Where a further run is expected.
+    """Range in which one further run is expected.
 
     Attributes:
-        scale: scale of the runs.
-        unit: of the values.
-        better: `more`, `above`: only a number below `low` is a regression; `less`, `under`: only one above `high`;
-            `equal`: both.
-        low, high: ends of the band, None on a side that is never a regression.
-        seeds, values: the runs it was made from.
-        spread: `own`, or `pooled` for that of the family.
-        false_alarm_rate: chance that one sound run falls out.
-        method: how the ends follow from the values, in words.
+        scale: Scale of the runs.
+        unit: Unit of the values.
+        better: Which side is a regression: with `more` or `above` a number below `low`, with `less` or `under` a number
+            above `high`, with `equal` both.
+        low, high: Ends of the band; None on a side that is never a regression.
+        seeds, values: Seeds and scores of the runs that the band was made from.
+        spread: `own` if the spread is that of these runs, `pooled` if it is that of their family.
+        false_alarm_rate: Chance that one sound run is out of the band.
+        method: Description of how the ends follow from the values.
     """
 
     scale: str
@@ -82,7 +82,7 @@ class Band:
     method: str
 
     def holds(self, value: float) -> bool:
-        """Whether a run's number is no regression."""
+        """Returns whether a run's number is in the band or on a side that is never a regression."""
         below = self.low is not None and value < self.low - ROUNDING * abs(self.low)
         above = self.high is not None and value > self.high + ROUNDING * abs(self.high)
         return not (below or above)
@@ -92,14 +92,14 @@ def spread_of(groups: Sequence[np.ndarray]) -> Spread:
     """Returns the spread of a family: the largest std of its groups.
 
     Groups of one family differ in their spread, so the average of all is too narrow for the widest. The degrees of
-    freedom are Satterthwaite's for a sum of variances, (sum d s^2)^2 / sum d s^4: all d = n - 1 of a single group,
-    and few where one group alone decides.
+    freedom are Satterthwaite's for a sum of variances, (sum d s^2)^2 / sum d s^4: d = n - 1 for a single group, and few
+    if one group dominates the sum.
 
     Args:
-        groups: [..., n] scores of each group, n two or more; leading axes, if any, are equal and stay.
+        groups: Scores of each group, [..., n], with n of two or more. Leading axes, if any, are equal and are kept.
 
     Raises:
-        BandError: no group.
+        BandError: There is no group.
     """
     if not groups:
         raise BandError("A spread needs two runs of one kind.")
@@ -115,25 +115,25 @@ def reach(spread: Spread, count: int, rate: float, min_reach: float = 0.0) -> np
     """Returns how far one further run may lie from the mean of `count` runs, on one side.
 
     Args:
-        spread: of the runs.
-        count: how many there are.
-        rate: chance to miss a sound run.
-        min_reach: result where the spread gives less.
+        spread: Spread of the runs.
+        count: Number of runs.
+        rate: Chance that a sound run lies further away.
+        min_reach: Lower limit of the result.
     """
     return np.maximum(-special.stdtrit(spread.dof, rate) * spread.std * np.sqrt(1 + 1 / count), min_reach)
 
 
 def dof_of(groups: Sequence[np.ndarray]) -> int:
-    """Returns how many runs there are beyond the first of each group."""
+    """Returns the number of runs beyond the first of each group."""
     return sum(group.shape[-1] - 1 for group in groups)
 
 
 def on_band_scale(values: np.ndarray, level: float | None) -> np.ndarray:
-    """Returns scores as bands compare them: log(score - level), or as they are without a level.
+    """Returns scores as bands compare them: log(score - level), or unchanged without a level.
 
     Args:
-        values: any shape; at or below the level they become -inf.
-        level: what a random player scores, or None.
+        values: Scores of any shape; those at or below the level become -inf.
+        level: Score of a random player, or None.
     """
     if level is None:
         return values
@@ -150,16 +150,16 @@ def make_band(
     """Makes the band of one experiment, task, agent and scale.
 
     Args:
-        runs: valid current records of one scale, one or more; those of a group of `MIN_RUNS` without the one to be
-            judged have a spread of their own.
-        better: as in `published.Better`.
-        level: what a random player scores, below every run; None for a band in plain scores.
-        family: [n] scores of each related group, as `on_band_scale` gives them, for fewer runs.
-        false_alarm_rate: chance that one sound run falls out, in (0, 1), for normally distributed runs; at half of it
-            on both sides for `equal`.
+        runs: One or more valid current records of one scale. From `MIN_RUNS - 1` on (a group of `MIN_RUNS` without the
+            run to be judged) the band has their own spread, with fewer that of the family.
+        better: Which numbers are better, as in `published.Better`.
+        level: Score of a random player, below that of every run; None for a band in plain scores.
+        family: Scores of each related group, [n], as `on_band_scale` returns them.
+        false_alarm_rate: Chance in (0, 1) that one sound, normally distributed run is out of the band; for `equal` each
+            side has half of it.
 
     Raises:
-        BandError: too few runs here and in the family.
+        BandError: There are too few runs here and in the family.
     """
     plain = np.array([run["evaluation"]["mean"] for run in runs])
     values = on_band_scale(plain, level)

@@ -1,9 +1,9 @@
-"""Behaviour versions: which agents train otherwise than when a record was made, whatever their configs say.
+"""Behaviour versions: they tell which agents train differently than when a record was made, with the same config.
 
-`paper_configs/behaviour/<paper>.json` has a version for each way to train of a paper, the agents that train in this
-way, and golden values: what it logs of its first updates, on a small environment or, where it learns from sequences, on
-fixed ones. A test computes them again with the code at hand (`tests/test_golden.py`). A change that alters them
-raises the version; records of other versions are stale.
+`paper_configs/behaviour/<paper>.json` has an entry for each way in which agents of a paper train: its version, these
+agents, and golden values. Golden values are what the first updates log on a small environment or, for agents that learn
+from sequences, on fixed sequences. `tests/test_golden.py` computes them again with the present code. A change of code
+that alters them must raise the version; records of other versions are stale.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import Any, NamedTuple
 from repro.evidence import random_player, records
 
 FIRST = 1
-"""Version of records that name none, and of what has no golden values: studies and random players."""
+"""Version of records that name none, and of studies and random players, which have no golden values."""
 
 
 class Behaviour(NamedTuple):
     """One way to train.
 
-    version: raised with each change of `values`.
-    agents: `<experiment>/<agent>` of those that train in this way, as the shell expands `*` and `[...]`.
-    values: name of what is logged to a number for each update.
+    version: Number that is raised with each change of `values`.
+    agents: `<experiment>/<agent>` of the agents that train in this way, with the wildcards `*` and `[...]`.
+    values: Logged quantity to its numbers, one per update.
     """
 
     version: int
@@ -35,13 +35,13 @@ class Behaviour(NamedTuple):
 
 
 def behaviour_path(configs_dir: pathlib.Path, paper: str) -> pathlib.Path:
-    """Returns the file of a paper's behaviours."""
+    """Returns the path of the file with a paper's behaviours."""
     return configs_dir / "behaviour" / f"{paper}.json"
 
 
 @functools.cache
 def load(paper: str, configs_dir: pathlib.Path) -> Mapping[str, Behaviour]:
-    """Returns a paper's behaviours by name; none without a file."""
+    """Returns a paper's behaviours by name; an empty mapping if it has no file."""
     path = behaviour_path(configs_dir, paper)
     if not path.is_file():
         return {}
@@ -49,7 +49,7 @@ def load(paper: str, configs_dir: pathlib.Path) -> Mapping[str, Behaviour]:
 
 
 def names_of(paper: str, experiment: str, agent: str, configs_dir: pathlib.Path) -> list[str]:
-    """Returns the behaviours that an agent of an experiment has: one, or none where nothing is trained."""
+    """Returns the names of an agent's behaviours: one, or none if nothing is trained."""
     place = f"{experiment}/{agent}"
     return [
         name
@@ -59,9 +59,9 @@ def names_of(paper: str, experiment: str, agent: str, configs_dir: pathlib.Path)
 
 
 def version_of(paper: str, experiment: str, agent: str, configs_dir: pathlib.Path) -> int:
-    """Returns the version of what an agent of an experiment does now.
+    """Returns the present version of an agent's behaviour.
 
-    Of an agent that a file elsewhere trains, which no behaviour names, it is the highest of the paper's.
+    Agents of a config outside `paper_configs`, which no behaviour names, have the highest version of the paper.
     """
     known = load(paper, configs_dir)
     is_elsewhere = records.is_elsewhere(experiment) and agent != random_player.AGENT

@@ -1,6 +1,6 @@
-"""Checksums of published numbers and of records, so that none changes unseen.
+"""Checksums of published numbers and of records, so that no file changes unnoticed.
 
-They lie in `SHA256SUMS` at the top of the folder, in the format of the command `sha256sum`.
+They are in the file `SHA256SUMS` at the top of the folder, in the format of the command `sha256sum`.
 """
 
 import contextlib
@@ -19,10 +19,10 @@ LINE = re.compile(r"(?P<digest>[0-9a-f]{64}) [ *](?P<name>.+)")
 
 
 class Files(NamedTuple):
-    """Which files below a folder have a checksum.
+    """Files below a folder that have a checksum.
 
-    patterns: as the shell expands them in the folder.
-    kind: what they hold, in the plural.
+    patterns: Glob patterns relative to the folder.
+    kind: Name of their contents in error messages, in the plural.
     """
 
     patterns: Sequence[str]
@@ -34,11 +34,13 @@ RECORDS = Files(("*/*/*/*/seed_*.json",), "records")
 
 
 def changes(directory: pathlib.Path, files: Files) -> list[str]:
-    """Returns a sentence for every file of a folder that is not as its checksum says.
+    """Returns a sentence for every file that is gone, has no checksum, or does not match it.
+
+    Without any file an unreadable or absent `SHA256SUMS` is no fault; otherwise one sentence says so.
 
     Args:
-        directory: holds the files and, where there are any, `SHA256SUMS`.
-        files: which ones are meant.
+        directory: Folder with the files and `SHA256SUMS`.
+        files: Files to check.
     """
     found = {
         path.relative_to(directory).as_posix(): path for pattern in files.patterns for path in directory.glob(pattern)
@@ -62,15 +64,15 @@ def changes(directory: pathlib.Path, files: Files) -> list[str]:
 
 
 def add(directory: pathlib.Path, path: pathlib.Path) -> None:
-    """Writes the checksum of a new or replaced file; other processes may do so for other files at the same time.
+    """Writes the checksum of a new or replaced file; several processes may do so for different files at once.
 
     Args:
-        directory: that of `SHA256SUMS`.
-        path: of the file, below it.
+        directory: Folder of `SHA256SUMS`.
+        path: File below this folder.
 
     Raises:
-        OSError: `SHA256SUMS` cannot be read or written; it stays as it was.
-        ValueError: it has a line that is no checksum; it stays as it was.
+        OSError: The file cannot be read, or `SHA256SUMS` cannot be read or written, which then stays as it was.
+        ValueError: `SHA256SUMS` has a line that is not a checksum with a name; it stays as it was.
     """
     with _locked(directory):
         try:
@@ -87,7 +89,7 @@ def digest(path: pathlib.Path) -> str:
 
 
 def _read(directory: pathlib.Path) -> dict[str, str]:
-    """File to checksum; a line of a conflict of versions is a ValueError, say."""
+    """Returns file name to checksum; raises ValueError for any other line, such as one of a merge conflict."""
     found = {}
     for number, line in enumerate((directory / NAME).read_text(encoding="utf-8").splitlines(), start=1):
         if line.strip():

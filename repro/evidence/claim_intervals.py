@@ -1,7 +1,8 @@
-"""Intervals of claims: what other runs of the same agents on the same tasks might have given.
+"""Intervals of claims: the numbers that other runs of the same agents on the same tasks might have given.
 
-Of a number with an interval in closed form on each task these are averaged over tasks, or bootstrapped where its runs
-are the best of many; of any other number whole runs are resampled; and the largest over tasks has its own.
+A number that has an interval in closed form on each task gets the average of these intervals over tasks, or a bootstrap
+if its runs are the best of many. Any other number gets a bootstrap of whole runs. The largest number over tasks has a
+method of its own.
 """
 
 import functools
@@ -16,7 +17,7 @@ from repro.evidence.claim_kinds import Claim
 from repro.evidence.comparisons import Records
 
 COUNT_REACH = 0.25
-"""Reach of a count that is known: less than half a step to either side, so that a margin of half a task holds one."""
+"""Reach of a known count's interval to either side: under half a step, so that a margin of half a task holds it."""
 
 
 def find_interval(
@@ -28,16 +29,17 @@ def find_interval(
     rng: np.random.Generator,
     confidence: float = intervals.LEVEL,
 ) -> statistics.Interval | None:
-    """Returns the interval of a claim's number, by the method that its kind takes; None where there is none.
+    """Returns the interval of a claim's number, by the method of the claim's kind; None if it has none.
 
     Args:
-        claim: of the row.
-        tasks: for each task all runs of each agent, ours first.
-        counted: of these the runs that count.
-        numbers: of the counted runs on each task, as `claim.of_task` gives them for `task_measures.equal_weights`.
-        best: how many runs of each agent count; None for all.
-        rng: for the resamples.
-        confidence: probability content in (0, 1).
+        claim: Claim of the row.
+        tasks: For each task all runs of each agent, ours first.
+        counted: For each task those runs that count.
+        numbers: For each task the number that `claim.of_task` gives for the counted runs with
+            `task_measures.equal_weights`.
+        best: How many runs of each agent count; None for all.
+        rng: Random numbers of the resamples.
+        confidence: Confidence level in (0, 1).
     """
     together, matched = _are_dependent(tasks), are_matched(claim, tasks)
     if claim.over_tasks is task_aggregates.largest:
@@ -54,13 +56,13 @@ def find_interval(
 
 
 def are_matched(claim: Claim, tasks: Sequence[Sequence[Records]]) -> bool:
-    """Returns whether the runs of agents that depend on each other over tasks are the same ones on all tasks.
+    """Returns whether each agent whose scores on several tasks are dependent has the same runs on all tasks.
 
-    Of no matter for a count and for the largest of tasks, which have intervals of their own.
+    Counts and the largest of the tasks do not need this, because their intervals are made task by task: always True.
 
     Args:
-        claim: of the row.
-        tasks: for each task the runs of each agent.
+        claim: Claim of the row.
+        tasks: For each task the runs of each agent.
     """
     if claim.count is not None or claim.over_tasks is task_aggregates.largest:
         return True
@@ -78,26 +80,28 @@ def bootstrap_interval(
 ) -> statistics.Interval | None:
     """Returns the percentile bootstrap interval of a claim, at the level that `statistics.expanded_level` gives.
 
-    Runs are resampled within each agent and task; whole runs, so that a curve stays one, and so that one which learned
-    all tasks is in or out on all of them. Where the best of many count, they are those of each resample. A count has an
-    interval on each task, at Bonferroni's level for all of them, and its ends are added up; where they meet it is known
-    to the nearest whole number, `COUNT_REACH` of a step to either side. What must be so in several comparisons is so
-    where each of them says so at that level, and is not where one of them says so at Bonferroni's level for them all;
-    what must be so in one of several, the other way round. A place counts the agents that are surely ahead, and those
-    that are not surely behind, at that level for them all.
+    Whole runs are resampled within each agent and task, so that a curve stays one curve, and so that a run that learned
+    all tasks is in or out of a resample on all of them. If the best of many runs count, each resample chooses its own.
+
+    A count has an interval on each task, at Bonferroni's level for all tasks, and the ends are added up. If they meet,
+    the count is known to the nearest whole number, and its interval reaches `COUNT_REACH` of a step to either side.
+    A condition that must hold in all of several comparisons holds if each of them confirms it at the task's level, and
+    fails if one of them refutes it at Bonferroni's level for all comparisons. For a condition that must hold in any of
+    several comparisons, the two levels are swapped. A place counts from the number of agents that are surely ahead to
+    the number that are not surely behind, at the level for all comparisons.
 
     Args:
-        claim: of the row.
-        tasks: for each task the runs of each agent, ours first.
-        rng: for the resamples.
-        confidence: probability content in (0, 1).
-        best: how many runs of each agent count; None for all.
-        together: for each agent, whether its i-th run of each task is the same one, or of the same settings; None where
-            none is. Of no matter for a count, whose tasks have intervals of their own.
+        claim: Claim of the row.
+        tasks: For each task the runs of each agent, ours first.
+        rng: Random numbers of the resamples.
+        confidence: Confidence level in (0, 1).
+        best: How many runs of each agent count; None for all.
+        together: For each agent, whether its i-th record of each task is of the same run or has the same settings, so
+            that they are resampled together; None if no agent's are. Ignored for a count.
 
     Returns:
-        None with fewer than `statistics.MIN_BOOTSTRAP_RUNS` of an agent on a task, or where all resamples are one
-        number that is no count.
+        Interval, or None with fewer than `statistics.MIN_BOOTSTRAP_RUNS` runs of an agent on a task, or if all
+        resamples give the same number and it is not a count.
     """
     sizes = [len(group) for by_agent in tasks for group in by_agent]
     if min(sizes) < statistics.MIN_BOOTSTRAP_RUNS:
@@ -130,17 +134,18 @@ def reselected_interval(
     matched: bool,
     confidence: float = intervals.LEVEL,
 ) -> statistics.Interval | None:
-    """As `bootstrap_interval`, of a number that is no function of weights: one that is of the chosen runs alone.
+    """Returns a bootstrap interval of a number that is computed from the chosen runs alone, not from weights.
 
     Args:
-        claim: whose number is a mean over tasks.
-        tasks, best, rng, together: see there.
-        matched: whether the i-th runs of the tasks are of one seed where `together` takes them as such; otherwise the
-            ends of the tasks' own intervals are averaged, as if they were fully dependent.
-        confidence: probability content in (0, 1).
+        claim: Claim whose number is a mean over tasks.
+        tasks, best, rng, together: As for `bootstrap_interval`.
+        matched: Whether agents in `together` do have the same runs on all tasks. If not, the ends of the tasks' own
+            intervals are averaged, as if the tasks were fully dependent.
+        confidence: Confidence level in (0, 1).
 
     Returns:
-        None with fewer than `statistics.MIN_BOOTSTRAP_RUNS`, or where all resamples are one number.
+        Interval, or None with fewer than `statistics.MIN_BOOTSTRAP_RUNS` runs of an agent on a task, or if all
+        resamples give the same number.
     """
     if min(len(runs) for by_agent in tasks for runs in by_agent) < statistics.MIN_BOOTSTRAP_RUNS:
         return None
@@ -171,9 +176,13 @@ def reselected_interval(
 def largest_interval(
     claim: Claim, tasks: Sequence[Sequence[Records]], confidence: float = intervals.LEVEL
 ) -> statistics.Interval | None:
-    """Returns the interval of the largest of the tasks' means over runs, from Student's of each at Bonferroni's level.
+    """Returns the interval of the largest of the tasks' means: between the largest ends of their Student's intervals.
 
-    A bootstrap of the largest would lie too high: of tasks that are alike, chance makes one the largest.
+    Each task's interval is at Bonferroni's level for all tasks. A bootstrap of the largest would lie too high, because
+    chance makes one of similar tasks the largest.
+
+    Returns:
+        Interval, or None if a task has fewer runs than `claim.interval_runs` or the ends are equal.
     """
     of_each = level_of_each(len(tasks), confidence)
     of_runs = [claim.of_task(by_agent)([np.eye(len(runs)) for runs in by_agent]) for by_agent in tasks]
@@ -190,13 +199,13 @@ def averaged_interval(
     numbers: Sequence[float],
     dependent: bool,
 ) -> statistics.Interval | None:
-    """Returns the interval of a mean over tasks from those of the tasks; None where a task has none.
+    """Returns the interval of a mean over tasks from the intervals of the tasks; None if a task has none.
 
     Args:
-        of_task: as in `Claim`.
-        counted: the runs that count, of each agent on each task.
-        numbers: of the tasks.
-        dependent: whether some agent learned them together, or by the same sampled settings.
+        of_task: Function of a task's number and of how many runs of each agent count there, as `Claim.task_interval`.
+        counted: For each task the runs of each agent that count.
+        numbers: Number of each task.
+        dependent: Whether some agent learned the tasks together or with the same sampled settings.
     """
     found = [of_task(number, *map(len, by_agent)) for number, by_agent in zip(numbers, counted)]
     known = [interval for interval in found if interval is not None]
@@ -207,21 +216,21 @@ def averaged_interval(
 
 
 def can_be_ordered(by_agent: Sequence[Records], tasks: int, confidence: float = intervals.LEVEL) -> bool:
-    """Returns whether there are so many runs that those of one agent can lie above another's by more than chance.
+    """Returns whether there are enough runs for one agent's to be ahead of another's by more than chance.
 
-    One of binom(n + m, n) orders of n and m runs of the same kind has all of one above all of the other.
+    If n and m runs come from the same distribution, one of their binom(n + m, n) orders has all n above all m.
 
     Args:
-        by_agent: the runs of each agent on a task.
-        tasks: how many tasks are decided like this one.
-        confidence: of all of them together.
+        by_agent: The runs of each agent on a task, ours first.
+        tasks: Number of decisions that share the level.
+        confidence: Confidence level of all of these decisions together.
     """
     ours, *others = map(len, by_agent)
     return all(_can_order(ours, n, tasks, confidence) for n in others)
 
 
 def runs_to_order(tasks: int) -> int:
-    """Returns the fewest runs of each of two agents by which `can_be_ordered` holds; arguments as there."""
+    """Returns the fewest runs of each of two agents with which `can_be_ordered` is true at `intervals.LEVEL`."""
     return next(n for n in itertools.count(1) if _can_order(n, n, tasks, intervals.LEVEL))
 
 
@@ -230,14 +239,14 @@ def _can_order(ours: int, others: int, tasks: int, confidence: float) -> bool:
 
 
 def _are_dependent(tasks: Sequence[Sequence[Records]]) -> list[bool]:
-    """For each agent, whether chance may move its scores on several tasks at once."""
+    """Returns for each agent whether chance may move its scores on several tasks at once."""
     return [comparisons.are_dependent(of_tasks) for of_tasks in zip(*tasks)]
 
 
 def _resample_tasks(
     tasks: Sequence[Sequence[Records]], shared: Sequence[bool], resample: Callable[[Records], np.ndarray]
 ) -> Iterator[list[np.ndarray]]:
-    """For each task the resamples of each agent's runs, which are the same ones on all tasks where they are shared."""
+    """Yields for each task the resamples of each agent's runs; agents in `shared` have the same ones on all tasks."""
     of_all_tasks = [resample(runs) if is_shared else None for runs, is_shared in zip(tasks[0], shared)]
     for by_agent in tasks:
         yield [resample(runs) if of_all is None else of_all for runs, of_all in zip(by_agent, of_all_tasks)]
@@ -250,14 +259,14 @@ def _count_interval(
     numbers: Sequence[Sequence[np.ndarray]],
     confidence: float,
 ) -> statistics.Interval:
-    """The interval of a count from its resamples, [R]; open where a task has too few runs for any order.
+    """Returns the interval of a count; a task with too few runs for any order counts as open.
 
     Args:
-        claim: with a `count`.
-        tasks: as for `bootstrap_interval`.
-        parts: the agents of each comparison.
-        numbers: of each task those of each comparison.
-        confidence: of all tasks together.
+        claim: Claim with a `count`.
+        tasks: As for `bootstrap_interval`.
+        parts: Indices of the agents of each comparison.
+        numbers: For each task and each comparison the numbers of the resamples, [R].
+        confidence: Confidence level of all tasks together.
     """
     of_each = level_of_each(len(tasks), confidence)
     of_part = level_of_each(len(parts), of_each)
@@ -283,7 +292,7 @@ def _count_interval(
 def _count_ends(
     claim: Claim, by_agent: Sequence[Records], resampled: np.ndarray, confidence: float
 ) -> statistics.Interval:
-    """The interval of a count on one task from its resamples, [R]."""
+    """Returns the interval of a count on one task from the numbers of its resamples, [R]."""
     assert claim.count is not None
     if not can_be_ordered(by_agent, 1, confidence):
         return claim.count(len(by_agent))
@@ -293,10 +302,10 @@ def _count_ends(
 
 
 def _tail(tasks: Sequence[Sequence[Records]], confidence: float, together: Sequence[bool] = ()) -> float:
-    """The share of resamples below an interval, and above it.
+    """Returns the share of resamples on either side of an interval.
 
-    Where runs learned all tasks together, or have the same settings on all, theirs may be all the spread that there is:
-    the degrees of freedom are those of the agent with the fewest.
+    The runs of an agent in `together` are the same on all tasks and may cause all of the spread. The degrees of freedom
+    are then those of the agent with the fewest.
     """
     sizes = [len(group) for by_agent in tasks for group in by_agent]
     freedom = sum(sizes) - len(sizes)
@@ -307,12 +316,12 @@ def _tail(tasks: Sequence[Sequence[Records]], confidence: float, together: Seque
 
 
 def level_of_each(number: int, confidence: float = intervals.LEVEL) -> float:
-    """Returns Bonferroni's level of each of several intervals for a level of all of them."""
+    """Returns Bonferroni's confidence level of each of `number` intervals for a given level of all of them."""
     return 1 - (1 - confidence) / number
 
 
 def _weights(runs: Records, counts: np.ndarray, best: int | None) -> np.ndarray:
-    """The weights of runs, [R, runs], from how often each is in a resample, [R, runs], of which the best may count."""
+    """Returns weights of runs, [R, runs], from how often each is in a resample, [R, runs]; the best count, or all."""
     if best is None:
         return counts / len(runs)
     return statistics.best_weights([record["evaluation"]["mean"] for record in runs], counts, best)

@@ -1,8 +1,8 @@
-"""Kinds of claims: what each measures on a task and over tasks, and what it needs to be answered.
+"""Kinds of claims: what each measures on one task, how it aggregates tasks, and what it needs to be answered.
 
 The `claim` of a published row names one of `CLAIMS`, or one that `find_claim` makes with further fields of the row.
-Each is a number of one task, then an aggregate over the tasks of the row's set, or over those of them that
-`protocol["split_by"]` chooses by the runs of an agent.
+A claim measures a number on each task and aggregates these over the tasks of the row's set, or over those tasks of the
+set that the runs of the agent `protocol["split_by"]` select.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ from repro.evidence.published import PublishedError, PublishedRow
 from repro.evidence.task_measures import BootstrapWeights, OfTask
 
 SAMPLED = "sampled_hparams"
-"""What the runs of a claim about a sweep need, of which each has settings of its own."""
+"""Field that the records of a claim about a sweep need: each run has settings of its own."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,33 +26,34 @@ class Claim:
     """How claims of one kind are answered.
 
     Attributes:
-        of_task: what is measured on a task, an `OfTask`; one `above_random` takes the level of random play besides.
-        over_tasks: from [tasks, R], or what `of_task` returns for each task, to [R].
-        needs: what a record must hold, as for `run_measures.holds`.
-        min_runs: of an agent on a task; at least two where agents are compared.
-        in_pairs: each two agents are compared with each other before the results are, so that their settings are to be
-            alike within a pair alone.
-        together: all agents are compared at once and must have runs; otherwise one other agent at a time, those
-            without runs are left out, and the weakest comparison is the result.
-        task_interval: of one task, from the number on it and how many runs of each agent there are, for an average
-            over tasks; None for a bootstrap of whole runs.
-        resamples: of a bootstrap interval.
-        interval_runs: fewest runs of an agent on a task for an interval.
-        learned: which of the agents must have learned on a task; None for a claim about no score.
-        learned_median: whether the median of an agent's runs must have, not their mean.
-        learned_best: how many of an agent's runs must have, as the best of a search; None for their mean.
-        level: the score on learning curves that the claim is about on a task, by the runs of each agent, which must
-            show learning, too; None for a claim about final evaluations alone.
-        count: from the number of agents to the least and the most that the number of a task can be, where it is a whole
-            one: a place, or whether something is so. None for other numbers.
-        parts: of a count that several comparisons make: from the number of agents to those of each comparison. None
-            where there is one, of all agents.
-        joined_by: what they make: whether something is so in `all` of them, or in `any`; or a `place`, of which each
-            gives that among two.
-        never: what `task_measures.RATIO_CAP` stands for, in words, where a task may give it.
-        belongs: whether a task counts, by the runs of each agent, ours first.
-        reached_by_training: whether it is about a value that training comes to, which less of it cannot contradict.
-        above_random: whether `of_task` takes `random`, from a record to what a random player scores in its game.
+        of_task: Measure on one task, an `OfTask`. With `above_random` it also takes the keyword argument `random`.
+        over_tasks: Aggregate over tasks, from the stacked results of `of_task`, such as [tasks, R], to [R].
+        needs: Parts that a record must have, as for `run_measures.holds`.
+        min_runs: Fewest runs of an agent on a task; at least two if agents are compared.
+        in_pairs: Whether agents are compared in pairs, whose results are then compared. Settings then only need to
+            agree within a pair.
+        together: Whether all agents are compared at once, so that all must have runs. Otherwise ours is compared with
+            one other agent at a time, agents without runs are left out, and the weakest comparison is the result.
+        task_interval: Function from the number on one task and the number of runs of each agent to an interval, which
+            is averaged over tasks; None for a bootstrap of whole runs.
+        resamples: Number of resamples of a bootstrap interval.
+        interval_runs: Fewest runs of an agent on a task for an interval.
+        learned: Rule for which of the agents must have learned on a task; None for a claim that is not about scores.
+        learned_median: Whether the median of an agent's runs must have learned, instead of their mean.
+        learned_best: Number of best runs of an agent's search whose mean must have learned; None for all runs.
+        level: Function from the runs of each agent to a score on their learning curves that the claim is about on a
+            task and that must show learning, too; None for a claim about final evaluations alone.
+        count: For a whole number, such as a place or 1 if a condition holds and 0 otherwise: function from the number
+            of agents to the smallest and the largest value on one task. None for other numbers.
+        parts: For a count from several comparisons: function from the number of agents to the indices of the agents of
+            each comparison. None if there is one comparison, of all agents.
+        joined_by: How a count combines its comparisons: the condition must hold in `all` or in `any` of them, or each
+            gives the place among two agents and together they give a `place`.
+        never: Meaning of the value `task_measures.RATIO_CAP`, in words, if a task may give it.
+        belongs: Function from the runs of each agent on a task, ours first, to whether the task counts.
+        reached_by_training: Whether the claim is about a value that training arrives at, so that less training than the
+            paper's cannot contradict it.
+        above_random: Whether `of_task` takes `random`, a function from a record to a random player's score in its game.
     """
 
     of_task: Callable[..., Callable[[BootstrapWeights], np.ndarray]]
@@ -77,25 +78,26 @@ class Claim:
     above_random: bool = False
 
     def orders(self, tasks: int, others: int) -> int:
-        """Returns how many orders of two agents share the level of a count's interval."""
+        """Returns how many decisions between two agents share the confidence level of a count's interval."""
         return tasks * (1 if self.joined_by == "all" else others)
 
     @property
     def is_of_each_task(self) -> bool:
-        """Whether a single task may decide it: it is about the number of tasks, or the largest of them."""
+        """Whether a single task may decide the claim: it is about a number of tasks or the largest of them."""
         return self.count is not None or self.over_tasks is task_aggregates.largest
 
     @property
     def takes_all_tasks(self) -> bool:
-        """Whether it is about a number of tasks of the row's set, which a part of the set says nothing of."""
+        """Whether the claim is about a number of tasks, which needs an answer on each task of the row's set."""
         return self.over_tasks is task_aggregates.total
 
 
 def find_claim(printed: PublishedRow) -> Claim:
-    """Returns how a row's claim is answered.
+    """Returns the kind of claim of a row.
 
     Raises:
-        PublishedError: no such claim, it needs a field that the row lacks, or scores to compare with are missing.
+        PublishedError: There is no such claim, the row lacks a field that it needs, or the other publication's numbers
+            are missing.
     """
     name, protocol = str(printed.claim), printed.protocol
     make, fields = _OF_PROTOCOL.get(name, (None, ()))
@@ -123,7 +125,7 @@ def find_claim(printed: PublishedRow) -> Claim:
 
 
 def _split(printed: PublishedRow) -> Callable[[Sequence[Records]], bool]:
-    """Whether a task lies on the row's side of `split_at`, by the rate minus the target of the agent `split_by`."""
+    """Returns a test for whether a task is on the row's side of `split_at`, by rate minus target of `split_by`."""
     names = (printed.agent, *printed.protocol["against"])
     index, margin = names.index(printed.protocol["split_by"]), printed.protocol["split_at"]
     above = printed.protocol["split_side"] == "above"
@@ -215,7 +217,7 @@ def _ratio_of_head_distances(metaparameters: Sequence[str]) -> Claim:
 
 
 def _publication(printed: PublishedRow) -> dict[str, float]:
-    """The numbers of another publication, by task: of a context table and column that the row names."""
+    """Returns another publication's numbers by task, from the context table and column that the row names."""
     name, column = printed.protocol["publication"]
     table = next((table for table in published.context(printed.directory / "context") if table.name == name), None)
     if table is None or column not in table.columns:
@@ -225,13 +227,13 @@ def _publication(printed: PublishedRow) -> dict[str, float]:
 
 
 def _difference_from_publication(numbers: Mapping[str, float]) -> Claim:
-    """Distance of our scores from the numbers of another publication, over that of random play from them.
+    """Returns a claim about the distance of our scores from another publication's, relative to that of random play.
 
-    Each is the root of the mean square over the tasks, so that none makes up for another; tasks on which we have not
-    learned count as the others do. Random play has 1.
+    Each distance is the root mean square over tasks, so that errors of opposite signs do not cancel. Tasks without
+    learning count like the others. Random play has the relative distance 1.
 
     Args:
-        numbers: that publication's, by task.
+        numbers: Numbers of the publication, by task.
     """
     return Claim(
         functools.partial(task_measures.squared_distances_from, numbers=numbers),
@@ -240,13 +242,13 @@ def _difference_from_publication(numbers: Mapping[str, float]) -> Claim:
         belongs=lambda by_agent: by_agent[0][0]["task"] in numbers,
         reached_by_training=True,
         above_random=True,
-        never="a ratio to nothing",
+        never="a ratio to 0 or less",
     )
 
 
 def _ratio_of_normalised(of_scores: Callable[[np.ndarray], np.ndarray]) -> Claim:
     over_tasks = functools.partial(task_aggregates.ratio, of_scores)
-    return Claim(task_measures.human_normalised, over_tasks, learned=any, never="a ratio to nothing")
+    return Claim(task_measures.human_normalised, over_tasks, learned=any, never="a ratio to 0 or less")
 
 
 def _difference_of_normalised(of_scores: Callable[[np.ndarray], np.ndarray]) -> Claim:
@@ -261,7 +263,7 @@ def _ratio_of_leads(of_scores: Callable[[np.ndarray], np.ndarray]) -> Claim:
         together=True,
         in_pairs=True,
         learned=all,  # or a lead is over nothing
-        never="a ratio to nothing",
+        never="a ratio to 0 or less",
     )
 
 
@@ -274,7 +276,7 @@ _OF_PROTOCOL: Mapping[str, tuple[Callable[..., Claim], tuple[str, ...]]] = {
     "share_of_log_above": (_share_of_log_above, ("columns", "others", "factor")),
     "ratio_of_head_distances": (_ratio_of_head_distances, ("metaparameters",)),
 }
-"""Function that makes a claim, and the fields of the protocol that it takes."""
+"""Name of a claim to the function that makes it and the fields of the protocol that the function takes."""
 _OF_NORMALISED: Mapping[str, Claim] = {
     "human_normalised_median_difference": _difference_of_normalised(task_aggregates.median),
     "human_capped_mean_difference": _difference_of_normalised(task_aggregates.mean_capped),
@@ -284,7 +286,7 @@ _OF_NORMALISED: Mapping[str, Claim] = {
     "human_normalised_mean_ratio_of_leads": _ratio_of_leads(task_aggregates.mean),
     "human_normalised_median_ratio_of_leads": _ratio_of_leads(task_aggregates.median),
 }
-"""Claims about normalised scores, whose `of_task` takes `references` besides: random and human score of each game."""
+"""Claims about normalised scores, whose `of_task` also takes `references`: random and human score of each game."""
 _RATE_AND_TARGET = ("series.contraction", "series.contraction_target")
 CLAIMS: Mapping[str, Claim] = {
     "improvement": Claim(
@@ -333,7 +335,7 @@ CLAIMS: Mapping[str, Claim] = {
         task_aggregates.median,
         together=True,
         learned=learning.each_gain,
-        never="a first gain that is none",
+        never="a first gain of 0 or less",
     ),
     "tasks_won": _won(task_aggregates.total),
     "tasks_won_share": _won(task_aggregates.mean),
@@ -396,4 +398,4 @@ CLAIMS: Mapping[str, Claim] = {
         task_measures.contraction_difference, task_aggregates.mean, ("series.contraction",)
     ),
 }
-"""Claims by the names that published rows use, but for those that need a field of the row."""
+"""Claims by the names that published rows use, except those that need a field of the row."""

@@ -1,7 +1,8 @@
 """Answers to claims about several runs: who ends higher or learns faster, divergence, places, sensitivity.
 
-`claim_kinds` says what a claim measures, and `claim_intervals` makes its interval. Here are the tasks and opponents
-whose runs can answer it, our result from them, and of several comparisons the weakest.
+`claim_kinds` defines what a claim measures, and `claim_intervals` makes its interval. This module finds the tasks and
+opponents whose runs can answer the claim, computes our result from them, and chooses the weakest of several
+comparisons.
 """
 
 import dataclasses
@@ -20,20 +21,20 @@ from repro.evidence.references import Differences, References
 
 
 def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, references: References) -> ClaimResult | str:
-    """Returns our result for a claim, or in words what it waits for.
+    """Returns our result for a claim, or a sentence that says which records are missing.
 
-    A claim that compares agents needs two runs of each on a task, all of one scale, and one that counts tasks all tasks
-    of its set. Others leave out tasks with too few runs where some task has enough to decide. It is not answered by
-    scores that show no learning, nor against an agent with settings that are not the paper's and not ours.
+    A claim that compares agents needs two runs of each on a task, all of one scale. A claim that counts tasks needs all
+    tasks of its set; other claims leave out tasks with too few runs if some task has enough to decide. Scores without
+    learning answer no claim, and neither does an opponent whose settings are neither the paper's nor ours.
 
     Args:
-        printed: a row with a `claim`.
-        runs: of all agents.
-        rng: for the resamples.
-        references: see there.
+        printed: Row with a `claim`.
+        runs: Runs of all agents.
+        rng: Random numbers of the resamples.
+        references: Random players and the paper's settings.
 
     Raises:
-        PublishedError: there is no such claim.
+        PublishedError: There is no such claim.
     """
     claim = find_claim(printed)
     if claim.above_random:
@@ -51,7 +52,7 @@ def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, referenc
         reasons += unusable
         total = comparisons.number_of_tasks(printed.task)
         if claim.takes_all_tasks and 0 < len(usable) < total:
-            reasons.append(f"a number of {total} tasks, of which {len(usable)} can be compared")
+            reasons.append(f"{len(usable)} of {total} tasks can be compared, and their number needs all")
             continue
         if not usable:
             continue
@@ -84,14 +85,15 @@ def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, referenc
 
 
 def find_opponents(printed: PublishedRow, claim: Claim) -> tuple[int, list[tuple[str, ...]]]:
-    """Returns what a claim's comparisons need: the fewest runs of each agent, and the other agents of each comparison.
+    """Returns the fewest runs of each agent that a claim's comparisons need, and the other agents of each comparison.
 
     Args:
-        printed: a row with a `claim`.
-        claim: as `find_claim` returns it.
+        printed: Row with a `claim`.
+        claim: Kind of the claim, from `find_claim`.
 
     Returns:
-        Names as `protocol["against"]` has them; a claim about a single agent has one comparison, with nobody.
+        Number of runs, and names of agents as in `protocol["against"]`. A claim about a single agent has one
+        comparison, without other agents.
     """
     against = tuple(printed.protocol.get("against", ()))
     min_runs = max(claim.min_runs, 2 if against else 1)
@@ -99,14 +101,14 @@ def find_opponents(printed: PublishedRow, claim: Claim) -> tuple[int, list[tuple
 
 
 def runs_to_decide(printed: PublishedRow, learned: bool) -> int:
-    """Returns the fewest runs of each agent on a task by which a claim is decided.
+    """Returns the fewest runs of each agent on a task that decide a claim.
 
     Args:
-        printed: a row with a `claim`.
-        learned: whether training makes the runs.
+        printed: Row with a `claim`.
+        learned: Whether the runs come from training.
 
     Raises:
-        PublishedError: there is no such claim.
+        PublishedError: There is no such claim.
     """
     claim = find_claim(printed)
     min_runs, _ = find_opponents(printed, claim)
@@ -114,13 +116,13 @@ def runs_to_decide(printed: PublishedRow, learned: bool) -> int:
 
 
 def runs_to_order(printed: PublishedRow) -> int:
-    """Returns the fewest runs of each agent by which a number of tasks can be known; 1 for a claim about none.
+    """Returns the fewest runs of each agent that can decide every task of a count; 1 for claims that are not counts.
 
     Args:
-        printed: a row with a `claim`.
+        printed: Row with a `claim`.
 
     Raises:
-        PublishedError: there is no such claim.
+        PublishedError: There is no such claim.
     """
     claim = find_claim(printed)
     if claim.count is None:
@@ -130,15 +132,15 @@ def runs_to_order(printed: PublishedRow) -> int:
 
 
 def foreign_settings(printed: PublishedRow, claim: Claim, by_agent: Sequence[Records], differences: Differences) -> str:
-    """Says which settings of an agent compared with ours are neither the paper's nor ours; empty if none.
+    """Names settings of the first opponent that has any that are neither the paper's nor ours; empty if none has.
 
-    Fields of `protocol["open_settings"]` are none: the paper does not print what they were.
+    Fields of `protocol["open_settings"]` do not count, because the paper does not print their values.
 
     Args:
-        printed: the row.
-        claim: of the row.
-        by_agent: one run or more of each agent, ours first.
-        differences: see `References`.
+        printed: Row of the claim.
+        claim: Kind of the claim.
+        by_agent: One run or more of each agent, ours first.
+        differences: Function from a record to its settings that are not the paper's, as in `References`.
     """
     if claim.in_pairs and len(by_agent) > 2:
         pairs = (foreign_settings(printed, claim, pair, differences) for pair in (by_agent[:2], by_agent[2:]))
@@ -159,7 +161,7 @@ def foreign_settings(printed: PublishedRow, claim: Claim, by_agent: Sequence[Rec
 def _usable(
     printed: PublishedRow, claim: Claim, tasks: Mapping[str, list[Records]], references: References
 ) -> tuple[dict[str, list[Records]], list[str]]:
-    """The tasks whose runs can answer a claim, and why the others cannot, in words."""
+    """Returns the tasks whose runs can answer a claim, and the reasons why the others cannot."""
     usable, reasons = {}, []
     for task, by_agent in tasks.items():
         reason = foreign_settings(printed, claim, by_agent, references.differences)
@@ -174,10 +176,10 @@ def _usable(
 def _with_enough_runs(
     printed: PublishedRow, claim: Claim, tasks: Mapping[str, list[Records]], min_runs: int
 ) -> tuple[dict[str, list[Records]], int, dict[str, int]]:
-    """The tasks with as many runs of each agent as decide a row; how many that are; and how many each task has.
+    """Returns the tasks with enough runs of each agent to decide a row, the number needed, and that of each task.
 
-    All tasks where none has as many, and of a claim about the largest of them or their number, which hangs on each;
-    then `min_runs` are needed.
+    All tasks are returned, with `min_runs` as the number, if no task has enough, and for a claim about the largest of
+    the tasks or their number, which depends on each of them.
     """
     needed = runs_to_decide(printed, learned=True)
     fewest = {task: min(map(len, by_agent)) for task, by_agent in tasks.items()}
@@ -190,7 +192,7 @@ def _with_enough_runs(
 def _without_learning(
     printed: PublishedRow, claim: Claim, task: str, every: Sequence[Records], references: References, tasks: int
 ) -> str:
-    """Says that a claim about scores has none that show learning, or nothing to tell by; empty otherwise."""
+    """Says why the scores behind a claim do not show learning, or cannot be judged; empty if they do show it."""
     if claim.learned is None:
         return ""
     by_agent = _chosen(printed, every)
@@ -209,7 +211,7 @@ def _random_level(references: References, record: Mapping[str, Any]) -> float:
 
 
 def _chosen(printed: PublishedRow, by_agent: Sequence[Records]) -> list[Records]:
-    """The runs of each agent that count."""
+    """Returns the runs of each agent that count."""
     return [comparisons.best_runs(printed, runs) for runs in by_agent]
 
 
@@ -220,7 +222,7 @@ def _measure(
     rng: np.random.Generator,
     confidence: float = statistics.LEVEL,
 ) -> ClaimResult:
-    """Our result, from the tasks whose runs answer it, of which at least one counts."""
+    """Returns our result from tasks whose runs can answer the claim; at least one of them counts."""
     every = [by_agent for by_agent in tasks.values() if claim.belongs(_chosen(printed, by_agent))]
     counted = [_chosen(printed, by_agent) for by_agent in every]
     best = comparisons.number_of_best(printed, [record for by_agent in every for runs in by_agent for record in runs])
@@ -234,11 +236,11 @@ def _measure(
     if "split_by" in printed.protocol:
         notes.append(f"{len(counted)} of the {len(tasks)} tasks belong to this row")
     if min(len(group) for by_agent in every for group in by_agent) < claim.interval_runs:
-        notes.append(f"an interval takes {claim.interval_runs} runs of each agent")
+        notes.append(f"an interval needs {claim.interval_runs} runs of each agent")
     elif claim.task_interval is None and not claim_intervals.are_matched(claim, every):
-        notes.append("an interval takes the same seeds on all tasks that an agent learns together or in a sweep")
+        notes.append("an interval needs the same seeds on all tasks that an agent learns together or in a sweep")
     elif interval is None:
-        notes.append("no interval, since all runs give one number")
+        notes.append("no interval, since all runs give the same number")
     if claim.never and max((value, *(interval or ()))) >= task_measures.RATIO_CAP:
         notes.append(f"{task_measures.RATIO_CAP:g} stands for {claim.never}")
     return ClaimResult(value, interval, groups, groups, shortfalls, "; ".join(notes))
@@ -247,12 +249,12 @@ def _measure(
 def _without_each(
     printed: PublishedRow, claim: Claim, tasks: Mapping[str, Sequence[Records]]
 ) -> dict[str, statistics.Interval | None]:
-    """The interval without each of some tasks, in words; None where none that counts is left."""
+    """Returns for each task the interval without it, by a name in words; None if no task that counts is left."""
     found = {}
     for left_out in tasks:
         others = {task: by_agent for task, by_agent in tasks.items() if task != left_out}
         counts = any(claim.belongs(_chosen(printed, by_agent)) for by_agent in others.values())
-        rng = np.random.default_rng(0)  # of its own, so that the other intervals stay as they are
+        rng = np.random.default_rng(0)  # a separate rng, so that the other intervals do not change
         found[f"without {left_out}"] = _measure(printed, claim, others, rng).interval if counts else None
     return found
 
@@ -260,7 +262,10 @@ def _without_each(
 def _at_level_of_all(
     printed: PublishedRow, claim: Claim, result: ClaimResult, tasks: Mapping[str, Sequence[Records]], number: int
 ) -> ClaimResult:
-    """One of several comparisons, which is to contradict at Bonferroni's level as well, since one that does decides."""
+    """Adds the interval at Bonferroni's level to a comparison that contradicts, since one such comparison decides.
+
+    Other results, and a single comparison, are returned unchanged.
+    """
     if number == 1 or _find(printed, result) != "contradicts":
         return result
     rng = np.random.default_rng(0)
@@ -270,7 +275,7 @@ def _at_level_of_all(
 
 
 def _find(printed: PublishedRow, result: ClaimResult) -> verdicts.Finding:
-    """What a comparison says of a row by itself; of several, the one that says least for it decides."""
+    """Returns the finding of one comparison by itself; the weakest of several decides."""
     if printed.value is None:
         return "undecided"
     learned = any(record["schedule"] != "study" for group in result.runs for record in group)
@@ -282,7 +287,7 @@ def _find(printed: PublishedRow, result: ClaimResult) -> verdicts.Finding:
 
 
 def _support(printed: PublishedRow, result: ClaimResult) -> float:
-    """How far a comparison's number speaks for a row, on a scale of its own, for those that say the same."""
+    """Returns how strongly a comparison's number supports a row, to order comparisons with the same finding."""
     if printed.better == "equal" and printed.value is not None:
         if printed.margin is not None and printed.margin[0] == "factor":
             return -abs(math.log(result.value / printed.value)) if result.value > 0 else -math.inf

@@ -11,7 +11,7 @@ from repro.evidence.groups import Group
 
 
 class Run(NamedTuple):
-    """A run that a command is to make; without a task it is on the one, or on those, that the configuration names."""
+    """Run that a command is to make; an empty task stands for the task or tasks of the configuration."""
 
     paper: str
     experiment: str
@@ -27,21 +27,21 @@ def of_record(record: Mapping[str, Any]) -> Run:
 
 
 def first_runs(printed: published.PublishedRow, configs_dir: pathlib.Path = staleness.CONFIGS_DIR) -> list[Run]:
-    """Returns runs that begin to answer a printed number: of each agent that it names as many as a verdict takes.
+    """Returns first runs for a printed number: of each agent in the row as many as a verdict needs.
 
-    Of a set of tasks they are on the one that the configuration names. They are of the scale `desk`, or of the only one
-    that answers it.
+    For a set of tasks they are on the task that the configuration names. Their scale is `desk`, or the only scale that
+    answers the row.
 
     Args:
-        printed: with an experiment.
-        configs_dir: holds a directory of configs for each paper.
+        printed: Row with an experiment.
+        configs_dir: Folder with a directory of configs for each paper.
     """
     runs = _first_of_each(printed)
     return with_seeds(runs, _runs_to_decide(printed, runs[0], configs_dir))
 
 
 def _first_of_each(printed: published.PublishedRow) -> list[Run]:
-    """The run of the first seed of each agent."""
+    """Returns the run of the first seed of each agent."""
     task = "" if printed.task in comparisons.TASK_SETS else printed.task
     names = (str(printed.agent), *printed.protocol.get("against", ()))
     scale = printed.protocol.get("scale", "paper" if printed.protocol.get("sampled") else "desk")
@@ -49,7 +49,7 @@ def _first_of_each(printed: published.PublishedRow) -> list[Run]:
 
 
 def _runs_to_decide(printed: published.PublishedRow, run: Run, configs_dir: pathlib.Path) -> int:
-    """The fewest runs of each agent by which a row is decided; `run` is one of them."""
+    """Returns the fewest runs of each agent that decide a row; `run` is one of them."""
     path = staleness.config_path(run.paper, run.experiment, configs_dir)
     learned = not path.is_file() or "study" not in staleness.current_config(*run[:2], run.scale, configs_dir)
     if printed.claim is not None:
@@ -58,19 +58,19 @@ def _runs_to_decide(printed: published.PublishedRow, run: Run, configs_dir: path
 
 
 def with_seeds(runs: Iterable[Run], seeds: int) -> list[Run]:
-    """Returns each run with the seeds 1 to a number."""
+    """Returns each run with the seeds 1 to `seeds`."""
     return [run._replace(seed=seed) for run in runs for seed in range(1, seeds + 1)]
 
 
 def command(runs: Iterable[Run], configs_dir: pathlib.Path = staleness.CONFIGS_DIR) -> str | None:
-    """Returns what makes some runs, or None where an experiment or an agent is not there.
+    """Returns the shell command that makes some runs, or None if an experiment or an agent does not exist.
 
-    Agents with the same tasks and seeds share a command; several commands are joined. Tasks that an agent learns
-    together have one run, which needs no task.
+    Agents with the same tasks and seeds share a command; several commands are joined by `&&`. Tasks that an agent
+    learns together have one run, which names no task.
 
     Args:
-        runs: one or more.
-        configs_dir: holds a directory of configs for each paper.
+        runs: One run or more.
+        configs_dir: Folder with a directory of configs for each paper.
     """
     seeds: dict[Run, set[int]] = {}
     for run in runs:
@@ -93,20 +93,21 @@ def row_command(
     groups: Mapping[Key, Group],
     configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
 ) -> str | None:
-    """Returns what makes a row's runs again, or its first ones.
+    """Returns the shell command that makes a row's runs again, or its first runs if it has none.
 
-    Where a row is about the best of several runs, the others are made again, too. The published scale has all tasks
-    that are learned together, and smaller ones some of them.
+    If a row is about the best of several runs, the others are made again, too. Of tasks that are learned together, the
+    published scale has all and smaller scales may have some.
 
     Args:
-        printed: the row.
-        used: the records behind it.
-        groups: of all agents and tasks.
-        configs_dir: holds a directory of configs for each paper.
+        printed: The row.
+        used: Records behind the row; empty if there are none.
+        groups: Groups of all agents and tasks.
+        configs_dir: Folder with a directory of configs for each paper.
 
     Returns:
-        None where no configuration or agent is there, for an aggregate that cannot be run here, and for a set of tasks
-        with neither claim nor statistic, unless its tasks are learned together.
+        Command, or None if the row has no experiment, if its configuration or agent does not exist, for an aggregate
+        that cannot be run here, and for a set of tasks with neither claim nor statistic, unless its tasks are learned
+        together.
     """
     if printed.experiment is None:
         return None
@@ -129,14 +130,14 @@ def row_command(
 
 
 def learns_together(run: Run, configs_dir: pathlib.Path = staleness.CONFIGS_DIR) -> tuple[str, ...]:
-    """Returns the tasks that a run's agent learns together; empty where it learns one, or plays at random."""
+    """Returns the tasks that a run's agent learns together; empty if it learns a single one or plays at random."""
     if run.agent == random_player.AGENT or not staleness.config_path(run.paper, run.experiment, configs_dir).is_file():
         return ()
     return tasks(staleness.current_config(run.paper, run.experiment, run.scale, configs_dir))
 
 
 def _command(run: Run, seeds: tuple[int, ...], agents: Sequence[str], configs_dir: pathlib.Path) -> str:
-    """That of a run with all its tasks in one name; agents are named where the experiment has several."""
+    """Returns the command of one run; its task may be several joined by commas, agents are named only if needed."""
     several = "variants" in staleness.current_config(run.paper, run.experiment, run.scale, configs_dir)
     agent = ",".join(agents) if several or random_player.AGENT in agents else ""
     fields = {"EXPERIMENT": run.experiment, "AGENT": agent, "TASK": run.task, "SCALE": run.scale}
@@ -148,7 +149,7 @@ def _command(run: Run, seeds: tuple[int, ...], agents: Sequence[str], configs_di
 
 
 def _is_known(run: Run, configs_dir: pathlib.Path) -> bool:
-    """Whether the experiment is there, and has the agent where it has several."""
+    """Returns whether the experiment exists and, if it has several agents, has this one."""
     if not staleness.config_path(run.paper, run.experiment, configs_dir).is_file():
         return False
     known = staleness.current_config(run.paper, run.experiment, run.scale, configs_dir).get("variants")

@@ -1,4 +1,4 @@
-"""Which records a claim compares: of each agent that it names, task by task, and what is missing of them."""
+"""Records that a claim compares, for each agent that it names and each task, and what is missing."""
 
 import collections
 import dataclasses
@@ -23,7 +23,7 @@ MEMBERS: Mapping[str, tuple[str, ...]] = {
     "acer_control": ("cartpole", "reacher3", "cheetah", "fish", "walker", "humanoid"),
     "dm_control_humanoid": ("humanoid_stand", "humanoid_walk", "humanoid_run"),
 }
-"""The tasks of a set of which its experiments have others as well."""
+"""Sets whose tasks are listed here because their experiments also have other tasks."""
 TASK_SETS = {
     "atari57": 57,
     "atari5": 5,
@@ -36,11 +36,11 @@ TASK_SETS = {
     "games_retrace_below": 57,
     **{name: len(tasks) for name, tasks in MEMBERS.items()},
 }
-"""Names of sets of tasks, and how many tasks there are in each; any other name is that of a single task.
+"""Names of sets of tasks to their sizes; any other name is that of a single task.
 
-A part of a set that the runs themselves choose, by `protocol["split_by"]`, has the size of the whole set."""
+A part of a set that is selected by the runs themselves, by `protocol["split_by"]`, has the size of the whole set."""
 OF_ATARI57 = ("atari57", "games_retrace_above", "games_retrace_below")
-"""Sets of which the games with printed random and human scores are the members."""
+"""Sets whose members are the games with printed random and human scores."""
 
 Records = Sequence[Mapping[str, Any]]
 Key = tuple[str, str, str, str]
@@ -54,17 +54,17 @@ class ClaimResult:
     """Our result for a claim.
 
     Attributes:
-        value: the number, in the unit of the published row.
-        interval: 95 % interval over the seeds of the tasks at hand; None where there are too few runs for one.
-        runs: the records behind it, those of one agent on one task together.
-        compared: these, and those of comparisons that came out stronger.
-        shortfalls: what is less than what the row is about: tasks, agents, or equally many runs to choose from.
-        note: what else a reader must know; empty otherwise.
-        candidates: where the best runs of each agent count, those that each of `compared` was chosen from; None where
-            all runs count.
-        alternatives: intervals that must give the same answer, by what they are in words: where the tasks are a part of
-            those of the row, without each of them; of several comparisons, of which this one contradicts, at a level
-            for all. None where no task is left, or too few runs are for one.
+        value: Number in the unit of the published row.
+        interval: 95 % interval over the seeds of the available tasks; None if there are too few runs for one.
+        runs: Records behind the number, grouped by agent and task.
+        compared: `runs` and those of the comparisons that came out stronger.
+        shortfalls: What is missing of what the row is about: tasks, agents, or equally many runs to choose from.
+        note: Further facts that a reader must know, or an empty string.
+        candidates: If the best runs of each agent count, the records that each group of `compared` was chosen from;
+            None if all runs count.
+        alternatives: Intervals that must give the same answer, by a name in words. If only a part of the row's tasks is
+            available: the intervals without each of them. If this is one of several comparisons and contradicts: its
+            interval at a level for all comparisons. A value is None if no task is left or there are too few runs.
     """
 
     value: float
@@ -78,20 +78,20 @@ class ClaimResult:
 
 
 def number_of_tasks(name: str) -> int:
-    """Returns how many tasks a row's `task` stands for: those of a set, or one."""
+    """Returns how many tasks a row's `task` stands for: the size of a set, or 1."""
     return TASK_SETS.get(name, 1)
 
 
 def with_candidates(result: ClaimResult, printed: PublishedRow, runs: Runs, needs: Sequence[str] = ()) -> ClaimResult:
-    """Returns a result with the runs that the best were chosen from; the same result where all runs count.
+    """Returns a result with the runs that the best were chosen from; the same result if all runs count.
 
     The best of many runs are better than the best of few, so unequal numbers of runs on a task are a shortfall.
 
     Args:
-        result: of the row.
-        printed: says by `protocol["best"]` how many runs of a search count for each agent.
-        runs: of all agents, of which `result` has some.
-        needs: what a run must hold to count, as for `run_measures.holds`.
+        result: Result for the row.
+        printed: Row; its `protocol["best"]` is how many runs of a search count for each agent.
+        runs: Runs of all agents, including those of `result`.
+        needs: Parts that a run must have to count, as for `run_measures.holds`.
     """
     best = number_of_best(printed, [record for group in result.compared for record in group])
     if best is None:
@@ -122,23 +122,23 @@ def runs_by_task(
     needs: Sequence[str] = (),
     interval_runs: int = 1,
 ) -> tuple[dict[str, list[Records]], dict[str, int]]:
-    """Finds what can be compared.
+    """Returns the records that can be compared on each task.
 
-    Of several such scales it is the largest, whose budget is nearest to the paper's, but not one with too few runs for
-    an interval where a smaller one has enough. `protocol["scale"]` may name the only one. All records are returned,
-    also where only the best of them count (`best_runs`).
+    A task has records of one scale. If several scales have enough runs, it is the largest, whose budget is nearest to
+    the paper's, unless that one has too few runs for an interval and a smaller one has enough. `protocol["scale"]` may
+    restrict the row to one scale. All records are returned, even if only the best of them count (`best_runs`).
 
     Args:
-        printed: names our agent and the tasks.
-        runs: of all agents.
-        others: the agents to compare with, as `protocol["against"]` names them.
-        min_runs: of each agent.
-        needs: what a run must hold to count, as for `run_measures.holds`.
-        interval_runs: of each agent for an interval.
+        printed: Row that names our agent and the tasks.
+        runs: Runs of all agents.
+        others: Agents to compare with, named as in `protocol["against"]`.
+        min_runs: Fewest runs of each agent.
+        needs: Parts that a run must have to count, as for `run_measures.holds`.
+        interval_runs: Fewest runs of each agent for an interval.
 
     Returns:
-        Task to the records of each agent, ours first, for each task of the row with enough of one scale; and for every
-        task how many the agent with the fewest has, at the scale with the most of them.
+        Task to the records of each agent, ours first, for each task of the row with enough runs at one scale; and for
+        every task the number of runs of the agent with the fewest, at the scale where this number is largest.
     """
     found: dict[str, list[Records]] = {}
     most: dict[str, int] = {}
@@ -153,11 +153,11 @@ def runs_by_task(
 
 
 def too_few_runs(fewest: Mapping[str, int], needed: int) -> list[str]:
-    """Names the tasks that have runs, but fewer than `needed` of some agent, in words.
+    """Returns a phrase for each task that has runs, but fewer than `needed` of some agent.
 
     Args:
-        fewest: of each task, runs of the agent with the fewest.
-        needed: of each agent.
+        fewest: Task to the number of runs of the agent with the fewest.
+        needed: Number of runs that each agent needs.
     """
     return [f"without {task}, which has {runs} of {needed} runs" for task, runs in fewest.items() if 0 < runs < needed]
 
@@ -165,7 +165,7 @@ def too_few_runs(fewest: Mapping[str, int], needed: int) -> list[str]:
 def shortage(
     printed: PublishedRow, runs: Runs, others: Sequence[str], min_runs: int = 2, needs: Sequence[str] = ()
 ) -> str:
-    """Says which runs a row without a result waits for; empty where none of its agents has any.
+    """Says which runs a row without a result needs; empty if none of its agents has any run.
 
     Arguments as for `runs_by_task`.
     """
@@ -182,18 +182,18 @@ def shortage(
 
 
 def experiment_and_agent(printed: PublishedRow, name: str) -> tuple[str, str]:
-    """Returns whom a name in `protocol["against"]` means: `<experiment>/<agent>`, or one of the same experiment."""
+    """Returns experiment and agent of a name `<experiment>/<agent>`, or `<agent>` for one of the row's experiment."""
     experiment, _, agent = name.rpartition("/")
     return experiment or str(printed.experiment), agent
 
 
 def _scales(printed: PublishedRow) -> Sequence[str]:
-    """The scales whose runs may answer a row, the smallest first."""
+    """Returns the scales whose runs may answer a row, the smallest first."""
     return (printed.protocol["scale"],) if "scale" in printed.protocol else SCALES
 
 
 def _tasks(printed: PublishedRow, runs: Runs) -> list[str]:
-    """The tasks of a row on which its paper has runs, in alphabetic order."""
+    """Returns the tasks of a row on which its paper has runs, in alphabetic order."""
     tasks = sorted({task for paper, _, task, _ in runs if paper == printed.paper})
     if printed.task not in TASK_SETS:
         return [task for task in tasks if task == printed.task]
@@ -205,15 +205,16 @@ def _tasks(printed: PublishedRow, runs: Runs) -> list[str]:
 def tasks_of_aggregate(
     printed: PublishedRow, runs: Runs, published_dir: pathlib.Path = published.PUBLISHED_DIR
 ) -> tuple[str, ...]:
-    """Returns the tasks that an aggregate is over: those with printed scores, or as many as its set has of our runs.
+    """Returns the tasks of an aggregate: those of its normaliser, or else those of our runs if they are the whole set.
 
     Args:
-        printed: with a statistic.
-        runs: of all agents.
-        published_dir: published numbers.
+        printed: Row with a statistic.
+        runs: Runs of all agents.
+        published_dir: Folder of published numbers.
 
     Returns:
-        Names; none where it is no aggregate of evaluations, or our runs are on fewer tasks.
+        Names of tasks. Empty without a normaliser if our runs are not on as many tasks as the set has, or if the row is
+        not an aggregate of plain evaluations.
     """
     if printed.normaliser is not None:
         return tuple(published.normaliser(printed.normaliser, published_dir))
@@ -235,7 +236,7 @@ def _usable(
     needs: Sequence[str],
     scales: Sequence[str] = SCALES,
 ) -> dict[str, Records]:
-    """The runs of one task and of some scales, of each agent, ours first."""
+    """Returns each agent's runs on one task that have the needed parts and one of the scales, ours first."""
     found: dict[str, Records] = {}
     for name in (str(printed.agent), *others):
         experiment, agent = experiment_and_agent(printed, name)
@@ -244,7 +245,7 @@ def _usable(
 
 
 def _candidates(runs: Runs, key: Key, needs: Sequence[str], scales: Sequence[str]) -> Records:
-    """The runs of one agent on one task that are of some scales and hold what they must."""
+    """Returns one agent's runs on one task that have the needed parts and one of the scales."""
     return [
         record
         for record in runs.get(key, ())
@@ -253,38 +254,38 @@ def _candidates(runs: Runs, key: Key, needs: Sequence[str], scales: Sequence[str
 
 
 def key_of(record: Mapping[str, Any]) -> Key:
-    """Returns what a record is a run of."""
+    """Returns the paper, experiment, task and agent of a record."""
     return (record["paper"], record["experiment"], record["task"], record["agent"])
 
 
 def learned_together(of_tasks: Sequence[Records]) -> bool:
-    """Returns whether an agent learned several tasks together, so that chance may raise or lower all at once.
+    """Returns whether an agent learned several tasks together, so that chance may raise or lower all scores at once.
 
     Args:
-        of_tasks: its runs on each task.
+        of_tasks: Runs of the agent on each task.
     """
     return len(of_tasks) > 1 and all(tasks_of(record["config"]) for records in of_tasks for record in records)
 
 
 def are_dependent(of_tasks: Sequence[Records]) -> bool:
-    """Returns whether what moves an agent's score on one task by chance may move it on the others.
+    """Returns whether an agent's scores on several tasks depend on each other.
 
-    So it is with tasks learned together and with settings that seeds sampled: a seed has the same ones on all tasks.
+    They do if the tasks are learned together, and if each seed samples settings, which are the same on all tasks.
 
     Args:
-        of_tasks: its runs on each task.
+        of_tasks: Runs of the agent on each task.
     """
     searched = all(record.get("sampled_hparams") for records in of_tasks for record in records)
     return learned_together(of_tasks) or (len(of_tasks) > 1 and searched)
 
 
 def are_same_runs(of_tasks: Sequence[Records]) -> bool:
-    """Returns whether the records of each task, one a run, are of the runs of the others, in the same order."""
+    """Returns whether all tasks have the same runs, by scale and seed, in the same order."""
     return len({tuple((record["scale"], record["seed"]) for record in records) for records in of_tasks}) == 1
 
 
 def best_runs(printed: PublishedRow, records: Records) -> Records:
-    """Returns the runs that count: where `number_of_best` is a number, so many of those that end best."""
+    """Returns the runs that count: the `number_of_best` runs that end best, or all if it is None."""
     count = number_of_best(printed, records)
     return records if count is None else best_of(records, count)
 
@@ -292,12 +293,13 @@ def best_runs(printed: PublishedRow, records: Records) -> Records:
 def number_of_best(printed: PublishedRow, records: Records) -> int | None:
     """Returns how many of some runs count; None for all.
 
-    A paper that searches for hyper-parameters reports the best settings of many; each of ours is a run. The best runs
-    of one setting would be chosen by chance alone, so that of runs without sampled settings all count.
+    A paper that searches for hyper-parameters reports the best of many settings, and each of our runs has one setting.
+    Among runs of a single setting, the best would be chosen by chance alone, so all runs count if any of them has no
+    sampled settings.
     """
     return printed.protocol.get("best") if all(record.get("sampled_hparams") for record in records) else None
 
 
 def best_of(records: Records, count: int) -> Records:
-    """Returns so many of the runs that end best, or all of fewer."""
+    """Returns the `count` runs that end best, or all if there are fewer."""
     return sorted(records, key=lambda record: -record["evaluation"]["mean"])[:count]

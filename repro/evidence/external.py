@@ -1,7 +1,7 @@
-"""The external check: our learning curves beside results of other publications after as many frames or steps.
+"""External check: our learning curves beside results of other publications at the same number of frames or steps.
 
-Tables in `paper_configs/published/context/` name in `compared` which of their columns an agent of ours can be read
-beside, and at which budget. These rows are context: they are no numbers of the papers and have no verdict.
+In `paper_configs/published/context/` the field `compared` of a table says which of its columns an agent of ours can be
+compared with, and at which budget. These rows are context: they are not numbers of the papers and have no verdict.
 """
 
 import dataclasses
@@ -26,19 +26,19 @@ class ExternalRow:
     """One number of another publication beside our learning curve at the same budget.
 
     Attributes:
-        paper, experiment, task, agent: of ours.
-        at: the budget, in `unit_of_budget`; the steps with which a replay is filled before training count, too.
-        unit_of_budget: frames or steps.
-        unit: of value and number.
-        value: return of training episodes in our learning curve at that budget, mean over seeds.
-        interval: its 95 % interval over seeds; None with a single one, or where all have one value.
-        seeds: how many.
-        trained: budget of our runs, which their schedules follow.
-        title, column, protocol: of the other publication.
-        number: there.
-        spread: its printed uncertainty, a number or (low, high), or None.
-        spread_of: what that is, or None.
-        same_agent: whether it is the same algorithm; else a yardstick.
+        paper, experiment, task, agent: Names of our runs.
+        at: Budget of the comparison, in `unit_of_budget`, including steps that fill a replay before training.
+        unit_of_budget: `frames` or `steps`.
+        unit: Unit of `value` and `number`.
+        value: Return of training episodes in our learning curve at that budget, mean over seeds.
+        interval: 95 % interval of `value` over seeds; None with a single seed, or if all seeds have the same value.
+        seeds: Number of seeds.
+        trained: Smallest whole budget of our runs, which their schedules follow.
+        title, column, protocol: Title, column and protocol of the other publication's table.
+        number: Number of the other publication.
+        spread: Printed uncertainty of `number`, a number or (low, high), or None.
+        spread_of: Meaning of `spread`, or None.
+        same_agent: Whether it is the same algorithm; if not, it is only a yardstick.
     """
 
     paper: str
@@ -62,7 +62,7 @@ class ExternalRow:
 
     @property
     def standing(self) -> Standing:
-        """How ours stands: their number is taken as it is, without its spread."""
+        """Position of our interval relative to their number, which is taken without its spread."""
         if self.interval is None:
             return "too few runs" if self.seeds < 2 else "no spread"
         low, high = self.interval
@@ -75,11 +75,11 @@ def make_external_rows(
     """Returns a row for each number of another publication whose budget our runs have reached, by our agent and task.
 
     Args:
-        groups: current records, from `group_records`.
-        directory: of the tables.
+        groups: Current records, from `group_records`.
+        directory: Folder of the context tables.
 
     Raises:
-        PublishedError: as `published.context`.
+        PublishedError: As for `published.context`.
     """
     rows = [
         row
@@ -93,7 +93,7 @@ def make_external_rows(
 
 
 def _make_row(table: ContextTable, item: Comparable, key: Key, group: Group) -> ExternalRow | None:
-    """The row of one cell; None without a number there, or where no runs of ours get as far."""
+    """Returns the row of one cell; None if it has no number or no runs of ours reach its budget."""
     paper, experiment, task, agent = key
     index = table.columns.index(item.column)
     number = table.rows[task][index] if task in table.rows else None
@@ -104,7 +104,7 @@ def _make_row(table: ContextTable, item: Comparable, key: Key, group: Group) -> 
     ]
     if number is None or not runs:
         return None
-    records = runs[-1]  # of the smallest scale, whose schedules end nearest to that budget
+    records = runs[-1]  # runs of the smallest scale, whose schedules end nearest to that budget
     scores = [_score_at(record, item) for record in records]
     return ExternalRow(
         paper=paper,
@@ -129,7 +129,7 @@ def _make_row(table: ContextTable, item: Comparable, key: Key, group: Group) -> 
 
 
 def _reaches(record: Mapping[str, Any], table: ContextTable, item: Comparable) -> bool:
-    """Whether a record is of that environment and unit, and its learning curve goes as far."""
+    """Returns whether a record has the table's environment and unit and its learning curve reaches the budget."""
     if record["config"].get("env", {}).get("name") != table.environment or item.budget_field not in record:
         return False
     if record["evaluation"]["unit"] != table.unit or not record["curve"]:
@@ -138,11 +138,11 @@ def _reaches(record: Mapping[str, Any], table: ContextTable, item: Comparable) -
 
 
 def _score_at(record: Mapping[str, Any], item: Comparable) -> float:
-    """The learning curve at a budget, linear between its points."""
+    """Returns the learning curve's score at the budget, linear between its points."""
     used, scores = np.array(record["curve"], np.float64).T
     return float(np.interp(item.at, used + _played_before(record), scores))
 
 
 def _played_before(record: Mapping[str, Any]) -> int:
-    """Steps that fill a replay before the budget begins to count, as ReF-ER's do."""
+    """Returns the steps that fill a replay before the budget begins to count, as with ReF-ER."""
     return record["config"].get("memory", {}).get("start_steps", 0)

@@ -1,4 +1,4 @@
-"""What our result says of a printed number, and what of the paper's protocol is missing behind it."""
+"""Findings: what our result says about a printed number, and what is missing from the paper's protocol."""
 
 from repro.evidence import claim_kinds, verdicts
 from repro.evidence.published import PublishedRow
@@ -7,18 +7,18 @@ from repro.evidence.statistics import MIN_BOOTSTRAP_RUNS
 from repro.evidence.verdicts import BUDGET_TOLERANCE, Finding, expected_runs, find, runs_to_decide
 
 STAND_INS = "stand-ins for "
-"""Begins the part of a record's version of DeepMind Lab that says what is not the original's."""
+"""Beginning of the part of a record's DeepMind Lab version that lists what differs from the original build."""
 
 
 def judge(printed: PublishedRow, ours: Result, share: float | None, random: float | None) -> Finding | None:
-    """Returns what our result says of a printed number; None without one.
+    """Returns what our result says about a printed number; None if the row has no number.
 
     Args:
-        printed: the row.
-        ours: our result for it.
-        share: our budget over the published one; None where that is not printed.
-        random: what a random player scores, for a margin that is a share of the distance to it, and since a printed
-            score that is not above it is reached without learning; None where nobody knows.
+        printed: The row.
+        ours: Our result for it.
+        share: Ratio of our budget to the published one; None if that is not printed.
+        random: Score of a random player, or None if unknown. It is needed for a margin that is a share of the distance
+            to it, and because a printed score that is not above it is reached without learning.
     """
     if printed.value is None:
         return None
@@ -28,7 +28,7 @@ def judge(printed: PublishedRow, ours: Result, share: float | None, random: floa
 
 
 def find_dissent(printed: PublishedRow, ours: Result, share: float | None, random: float | None) -> tuple[str, ...]:
-    """Returns the alternatives that do not give the answer that our number gives by itself, if it gives one.
+    """Returns the names of the alternatives with another finding than our number; none if that is undecided by itself.
 
     Arguments as for `judge`.
     """
@@ -39,7 +39,7 @@ def find_dissent(printed: PublishedRow, ours: Result, share: float | None, rando
 
 
 def _judge_alone(printed: PublishedRow, ours: Result, share: float | None, random: float | None) -> Finding:
-    """What our number says, whatever its alternatives do."""
+    """Returns the finding of our number without regard to its alternatives."""
     assert printed.value is not None
     found = _compare(printed, ours, random)
     if len(ours.fields["seeds"]) < runs_to_decide(printed, ours.learned):
@@ -47,7 +47,7 @@ def _judge_alone(printed: PublishedRow, ours: Result, share: float | None, rando
     if ours.learned and printed.measure == "evaluation":
         too_early = share < 1 - BUDGET_TOLERANCE if share is not None else ours.fields["scale"] != "paper"
         stays_under = printed.claim is None and printed.better == "under"
-        may_turn = "agrees" if stays_under else "contradicts"  # by more training, which raises a score
+        may_turn = "agrees" if stays_under else "contradicts"  # since more training raises a score
         if found == may_turn and too_early and _reached_by_training(printed):
             return "undecided"
         is_score = printed.statement is None and printed.better == "more"
@@ -57,41 +57,41 @@ def _judge_alone(printed: PublishedRow, ours: Result, share: float | None, rando
 
 
 def _compare(printed: PublishedRow, ours: Result, random: float | None) -> Finding:
-    """What our number says of a printed one, by itself."""
+    """Returns the finding from our number and the printed one alone."""
     assert printed.value is not None
     value, interval = ours.fields["value"], ours.fields["interval"]
     ends, tolerance = (value, value) if ours.fields.get("exact") else interval, printed.tolerance(random)
     found = find(printed.value, printed.better, ends, tolerance)
     if found == "contradicts" and printed.protocol.get("one_problem", False):
         assert ends is not None
-        assert tolerance is not None  # of both the schema makes sure
-        if ends[1] > printed.value - tolerance[0]:  # the paper's problem may be one of those that are so
+        assert tolerance is not None  # the schema ensures both
+        if ends[1] > printed.value - tolerance[0]:  # the paper's problem may be one of those on which it holds
             return "undecided"
     return found
 
 
 def runs_of_aggregate(printed: PublishedRow) -> int:
-    """Returns the fewest runs of each task behind an interval of an aggregate.
+    """Returns the fewest runs of each task for the interval of an aggregate.
 
-    A single run of each has one over its games, which is a verdict where the paper has a single run as well; from
-    `MIN_BOOTSTRAP_RUNS` on runs are resampled.
+    With a single run of each task the interval is over its games, which is enough if the paper has a single run, too.
+    From `MIN_BOOTSTRAP_RUNS` on it is over resampled runs.
     """
     return 1 if printed.n_seeds == 1 else MIN_BOOTSTRAP_RUNS
 
 
 def _reached_by_training(printed: PublishedRow) -> bool:
-    """Whether a row is about what training comes to, as the score of one agent, not about how agents compare."""
+    """Returns whether a row is about a value that training arrives at, such as one agent's score, not a comparison."""
     return printed.claim is None or claim_kinds.find_claim(printed).reached_by_training
 
 
 def list_shortfalls(printed: PublishedRow, ours: Result, share: float | None, differing: int) -> tuple[str, ...]:
-    """Returns what is less than the paper's protocol behind our result for a row, in words.
+    """Returns phrases for what our result for a row lacks of the paper's protocol.
 
     Args:
-        printed: the row.
-        ours: our result for it, with fields.
-        share: our budget over the published one; None where that is not printed.
-        differing: how many settings of our runs are not the paper's.
+        printed: The row.
+        ours: Our result for it, with fields.
+        share: Ratio of our budget to the published one; None if that is not printed.
+        differing: Number of settings of our runs that are not the paper's.
     """
     fields, found = ours.fields, []
     if share is None and fields["scale"] != "paper":

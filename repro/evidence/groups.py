@@ -1,4 +1,4 @@
-"""Groups: the current records of one agent on one task, which are averaged, and what was left out of them."""
+"""Groups: the current records of one agent on one task, which are averaged, and what was left out."""
 
 import collections
 import dataclasses
@@ -14,13 +14,13 @@ from repro.evidence.records import StoredRecord
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """The records behind one row.
+    """Records behind one row.
 
     Attributes:
-        records: current ones of the largest scale at hand, in order of seed.
-        smaller: current ones of smaller scales.
-        notes: what was left out, and why.
-        stale: path of each stale record to the reason.
+        records: Current records of the largest available scale, in order of seed.
+        notes: Sentences that say what was left out, and why.
+        stale: Path of each stale record to the reason.
+        smaller: Current records of smaller scales.
     """
 
     records: tuple[Mapping[str, Any], ...]
@@ -34,7 +34,7 @@ class Group:
         return (*self.records, *self.smaller)
 
     def by_scale(self) -> "list[Group]":
-        """Returns the group itself, of its largest scale, then one of each smaller scale."""
+        """Returns the group itself, then a group for each smaller scale that has records, the largest first."""
         found = [self]
         for scale in reversed(SCALES):
             if records := tuple(record for record in self.smaller if record["scale"] == scale):
@@ -45,18 +45,18 @@ class Group:
 def group_records(
     stored: Iterable[StoredRecord], configs_dir: pathlib.Path = staleness.CONFIGS_DIR, *, keep_stale: bool = False
 ) -> dict[Key, Group]:
-    """Sorts records by what they answer, leaving stale ones aside.
+    """Groups records by paper, experiment, task and agent, and leaves out stale ones.
 
-    Only runs of one scale are averaged: the largest scale at hand, since its budget is nearest to the
-    paper's. Comparisons use the largest scale that all agents compared have.
+    Only runs of one scale are averaged: the largest available scale, since its budget is nearest to the paper's.
+    Comparisons use the largest scale that all agents compared have.
 
     Args:
-        stored: valid records.
-        configs_dir: current configs, for staleness.
-        keep_stale: counts stale records as if they were not, to see what rests on them.
+        stored: Valid records.
+        configs_dir: Folder of current configs, for staleness.
+        keep_stale: Whether stale records count like current ones, to see which results depend on them.
 
     Returns:
-        (paper, experiment, task, agent) to its group; a group may be empty when all its records are stale.
+        (paper, experiment, task, agent) to its group. A group has no records if all of its records are stale.
     """
     current: dict[Key, list[Mapping[str, Any]]] = collections.defaultdict(list)
     notes: dict[Key, list[str]] = collections.defaultdict(list)
@@ -64,7 +64,7 @@ def group_records(
     for item in stored:
         record = item.record
         key = comparisons.key_of(record)
-        current[key]  # a key with stale records only still has its row
+        current[key]  # creates the entry, since a key with only stale records still has a row
         reason = None if keep_stale else staleness.stale_reason(record, configs_dir)
         if reason:
             notes[key].append(f"seed {record['seed']} is stale: {reason}")

@@ -1,9 +1,9 @@
-"""Confidence intervals that hold for few runs, in closed form but for that of the best of many.
+"""Confidence intervals that hold for few runs, in closed form except for that of the best of many.
 
-A percentile bootstrap of two to five runs covers far less often than it says, and has no width where all runs agree.
-So means take Student's t, shares the exact binomial interval, probabilities of improvement and trends Newcombe's, rank
-correlations Fisher's z, and spreads F; averages over tasks combine these. The share of cases in which they hold the
-true number, for 2 to 10 runs, is measured by `tests/evidence/test_coverage.py`.
+A percentile bootstrap of two to five runs covers far less often than its nominal level, and has no width if all runs
+agree. So means use Student's t, shares the exact binomial interval, probabilities of improvement and trends Newcombe's,
+rank correlations Fisher's z, and spreads F; averages over tasks combine these. `tests/evidence/test_coverage.py`
+measures the share of cases in which they hold the true number, for 2 to 10 runs.
 """
 
 import itertools
@@ -19,27 +19,27 @@ from repro.evidence.statistics import LEVEL, Interval
 
 TINY = 1e-12
 SHARE = "1 if "
-"""Begins the unit of numbers that are 1 where something holds, or else 0, so that their mean is a share of cases."""
+"""Beginning of the unit of numbers that are 1 if a condition holds and 0 otherwise; their mean is a share of cases."""
 SPREAD_SHARE = 0.4
-"""Share of the degrees of freedom of a spread that counts: more covers too seldom with long tails."""
+"""Share of a spread's degrees of freedom that is used: with more, scores with long tails are covered too seldom."""
 MIN_CORRELATED = 4
-"""Fewest runs of a rank correlation; the variance of Fisher's z has n - 3 in its denominator."""
+"""Fewest runs for the interval of a rank correlation; the variance of Fisher's z has n - 3 in its denominator."""
 
 
 def mean_interval(scores: Sequence[float] | np.ndarray, confidence: float = LEVEL, unit: str = "") -> Interval | None:
     """Returns Student's interval of a mean, or the exact binomial one of a share.
 
     Args:
-        scores: [N], finite: one number a seed, or one a game or case where there is a single seed.
-        confidence: probability content in (0, 1).
-        unit: of the scores; one that begins with `SHARE` says that each is 0 or 1 and nothing else could come.
+        scores: Finite scores, [N]: one per seed, or one per game or case of a single seed.
+        confidence: Confidence level in (0, 1).
+        unit: Unit of the scores. If it begins with `SHARE`, each score is 0 or 1 and nothing else is possible.
 
     Returns:
-        (low, high) in the unit of the scores; but for a share None with one score, or where all are the same number,
-        which tells nothing of their spread.
+        (low, high) in the unit of the scores. Except for a share, None with a single score or if all scores are equal,
+        which tells nothing about their spread.
 
     Raises:
-        ValueError: no score, not one-dimensional, or not finite; one of a share is neither 0 nor 1.
+        ValueError: `scores` is empty, not one-dimensional or not finite, or a score of a share is neither 0 nor 1.
     """
     values = np.asarray(scores, np.float64)
     if values.ndim != 1 or not values.size or not np.isfinite(values).all():
@@ -55,15 +55,15 @@ def mean_interval(scores: Sequence[float] | np.ndarray, confidence: float = LEVE
 
 
 def best_interval(scores: Sequence[float], best: int, rng: np.random.Generator) -> Interval:
-    """Returns the interval of the mean of the best of many runs: from the lower of two beginnings to the higher end.
+    """Returns the interval of the mean of the best of many runs, which spans two 95 % intervals.
 
-    One interval is a bootstrap that chooses the best of each resample, none of which surpasses the best of all; the
-    other is that of the mean of the chosen ones, which does not know that they were chosen.
+    One is a bootstrap that chooses the best of each resample; no resample surpasses the best of all runs. The other is
+    the interval of the mean of the chosen runs, which ignores that they were chosen.
 
     Args:
-        scores: of more runs than `best`.
-        best: how many count.
-        rng: for the resamples.
+        scores: Scores of more runs than `best`.
+        best: How many runs count.
+        rng: Random numbers of the resamples.
     """
     runs = len(scores)
     counts = rng.multinomial(runs, np.full(runs, 1 / runs), size=statistics.RESAMPLES)
@@ -78,7 +78,7 @@ def share_interval(count: int, total: int, confidence: float = LEVEL) -> Interva
     """Returns the exact interval of a probability from `count` successes in `total` trials (Clopper and Pearson).
 
     Raises:
-        ValueError: fewer than no success or more than all, or no trial.
+        ValueError: `count` is not in [0, total], or `total` is less than 1.
     """
     if not 0 <= count <= total or total < 1:
         raise ValueError(f"share_interval: there must be 0 to {total} successes in 1 trial or more, got {count}")
@@ -95,12 +95,12 @@ def improvement_interval(probability: float, ours: float, theirs: float, confide
 
         V = theta (1 - theta) (1 + (N - 1) (1 - theta) / (2 - theta) + (N - 1) theta / (1 + theta)) / (n m),
 
-    N = (n + m) / 2, so that it has a width even where every run of one agent is above every run of the other.
+    N = (n + m) / 2. So it has a width even if every run of one agent is above every run of the other.
 
     Args:
-        probability: the share of pairs of runs, ties counted half.
-        ours, theirs: n and m, numbers of runs, 1 or more; `trend_interval` has no whole ones.
-        confidence: probability content in (0, 1).
+        probability: Share of pairs of runs in which ours is higher; ties count half.
+        ours, theirs: Numbers of runs n and m, 1 or more; those of `trend_interval` are not integers.
+        confidence: Confidence level in (0, 1).
     """
     z = special.ndtri(0.5 + confidence / 2)
     others = (ours + theirs) / 2 - 1
@@ -118,19 +118,20 @@ def improvement_interval(probability: float, ours: float, theirs: float, confide
 def trend_interval(probability: float, *runs: int, confidence: float = LEVEL) -> Interval:
     """Returns the interval of `task_measures.trend` on one task, which always has a width.
 
-    It is `improvement_interval` of two agents of n runs each, where n is such that the variance at even odds,
-    (2 n + 1) / (12 n^2), is the one that all orders of the runs of k equal agents give (Jonckheere and Terpstra's, for
-    a mean over K = k (k - 1) / 2 pairs of agents; i counts from 0):
+    It is `improvement_interval` of two agents of n runs each. The n is chosen such that the variance at even odds,
+    (2 n + 1) / (12 n^2), equals that of the trend of k agents with one distribution of scores (Jonckheere and
+    Terpstra's, for a mean over K = k (k - 1) / 2 pairs of agents; i counts from 0):
 
         V = (sum_i (k - 1 - 2 i)^2 / n_i + sum_{i < j} 1 / (n_i n_j)) / (12 K^2)
 
-    So it knows of the runs that pairs of agents share. Where the first or the last agent's runs spread ten times as
-    far as those of the others it holds the true number in 85 % of cases.
+    This takes into account that pairs of agents share runs. If the runs of the first or the last agent spread ten times
+    as far as those of the others, it holds the true number in 85 % of cases.
 
     Args:
-        probability: mean over pairs of agents of the share of pairs of runs, ties counted half.
-        runs: n_i, numbers of runs of the agents in their order, two agents or more.
-        confidence: probability content in (0, 1).
+        probability: Share of pairs of runs in which the later agent's is higher, ties counted half; mean over pairs of
+            agents.
+        runs: Numbers of runs n_i of the agents in their order, two agents or more.
+        confidence: Confidence level in (0, 1).
     """
     agents = len(runs)
     of_agents = sum((agents - 1 - 2 * place) ** 2 / n for place, n in enumerate(runs))
@@ -145,12 +146,13 @@ def rank_correlation_interval(correlation: float, runs: int, confidence: float =
 
         z +- z_q sqrt((1 + r^2 / 2) / (n - 3)),  z = artanh(r)
 
-    r is taken no nearer to -1 and 1 than half the step between two possible correlations, 6 / (n (n^2 - 1)).
+    The absolute value of r is clipped to 1 - 6 / (n (n^2 - 1)), which is half a step between possible correlations
+    below 1.
 
     Args:
-        correlation: r, of the runs.
-        runs: n.
-        confidence: probability content in (0, 1).
+        correlation: Correlation r over the runs.
+        runs: Number of runs n.
+        confidence: Confidence level in (0, 1).
 
     Returns:
         (low, high) in [-1, 1], `correlation` between them; None with fewer than `MIN_CORRELATED` runs.
@@ -166,13 +168,14 @@ def rank_correlation_interval(correlation: float, runs: int, confidence: float =
 def spread_interval(orders: float, ours: int, theirs: int, confidence: float = LEVEL) -> Interval:
     """Returns the interval of the orders of magnitude between two stds over runs.
 
-    It is that of Fisher's F for normal scores, with `SPREAD_SHARE` of the degrees of freedom n - 1: with all of them it
-    holds the true number of lognormal scores in 60 to 90 % of cases. So that of normal scores is too wide.
+    It is that of Fisher's F for normal scores with the share `SPREAD_SHARE` of the degrees of freedom n - 1. With all
+    of them it would hold the true number of lognormal scores in only 60 to 90 % of cases. For normal scores it is
+    therefore too wide.
 
     Args:
-        orders: log10 of our std over theirs.
-        ours, theirs: n, numbers of runs, 2 or more.
-        confidence: probability content in (0, 1).
+        orders: log10 of the ratio of our std to theirs.
+        ours, theirs: Numbers of runs, 2 or more.
+        confidence: Confidence level in (0, 1).
     """
     freedom = SPREAD_SHARE * (ours - 1), SPREAD_SHARE * (theirs - 1)
     low, high = (float(special.fdtri(*freedom, 0.5 + side * confidence / 2)) for side in (-1, 1))
@@ -180,15 +183,18 @@ def spread_interval(orders: float, ours: int, theirs: int, confidence: float = L
 
 
 def average(values: Sequence[float], intervals: Sequence[Interval], dependent: bool = False) -> Interval:
-    """Returns the interval of a mean of numbers from their own (Zou and Donner 2008).
+    """Returns the interval of a mean of numbers from the intervals of the numbers (Zou and Donner 2008).
 
-    The squared distances from each number to the ends of its interval add up as variances do; those of numbers that
-    depend on each other, in whatever way, add up at most as stds do.
+    The squared distances from the numbers to the ends of their intervals add up like variances. For numbers that depend
+    on each other in any way, the distances themselves are added up, as an upper limit.
 
     Args:
-        values: one a task, or more.
-        intervals: of each, at one level.
-        dependent: whether the numbers may depend on each other, as those of tasks that one agent learned together.
+        values: One or more numbers, such as one per task.
+        intervals: Interval of each number, all at the same level.
+        dependent: Whether the numbers may depend on each other, as those of tasks that one agent learned together.
+
+    Raises:
+        ValueError: There are not as many intervals as numbers.
     """
     add = math.fsum if dependent else _root_of_squares
     below = add([value - low for value, (low, _) in zip(values, intervals, strict=True)])

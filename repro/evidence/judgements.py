@@ -1,11 +1,13 @@
-"""Judges records by the bands of others: each committed run by the rest of its group, a rerun by the committed group.
+"""Judges records by bands: each committed run by the rest of its group, a rerun by the committed group.
 
-A group is the runs of one paper, experiment, task, agent and scale with the same config. Fewer runs than
-`bands.MIN_RUNS` take the spread of their family: the groups of the same paper and unit whose scores count as logarithms
-above random play, otherwise those of the same task. The false-alarm rate of all runs judged together is fixed, so that
-each has its share of it. Runs that diverged make no band. One that does is a regression where there are others of its
-group and none of them diverged, unless it is itself one of the records that others are judged by. Nor do known outliers
-make a band (`outliers.py`); they are judged and never a regression.
+A group is the runs of one paper, experiment, task, agent and scale with the same config. Groups of fewer than
+`bands.MIN_RUNS` runs use the spread of their family: the groups of the same paper and unit if scores count as
+logarithms above random play, otherwise those of the same experiment and task. The false-alarm rate of all runs judged
+together is fixed and shared equally among them.
+
+Runs that diverged make no band. A run that diverges is a regression if its group has other runs and none of them
+diverged, unless it is one of the records that others are judged by. Known outliers (`outliers.py`) make no band either;
+they are judged, but are never a regression.
 """
 
 from __future__ import annotations
@@ -29,20 +31,20 @@ OWN, POOLED, UNJUDGED = KINDS = (
     "by the pooled spread of their family",
     "not judged: too few runs, or it diverged and is known for it",
 )
-"""By what a record is judged, in the words of `python -m repro.check`."""
+"""Ways in which a record is judged, in the words of `python -m repro.check`."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Judgement:
-    """What a band says of one record.
+    """Judgement of one record by its band.
 
     Attributes:
-        path, record: of the run.
-        band: what was expected; None where there is nothing to judge by, and of a run that diverged.
-        reason: why there is no band; empty otherwise.
-        alone: the number of other runs of its group, none of which diverged as this one did; 0 if it did not, or is
-            known for it.
-        is_known: whether the run is a known outlier.
+        path, record: File and contents of the record.
+        band: Band of the run; None if there is nothing to judge by, or if the run diverged.
+        reason: Why there is no band; empty otherwise.
+        alone: Number of other runs of the group if this run diverged and none of them did; 0 otherwise, and for a
+            divergence that is known.
+        is_known: Whether the run is a known outlier.
     """
 
     path: pathlib.Path
@@ -54,12 +56,12 @@ class Judgement:
 
     @property
     def value(self) -> float:
-        """What the record holds."""
+        """Mean of the record's evaluation."""
         return self.record["evaluation"]["mean"]
 
     @property
     def fell_out(self) -> bool:
-        """Whether the run is a regression: its number is, or it diverged where others did not."""
+        """Whether the run is a regression: its number is out of its band, or it alone of its group diverged."""
         return bool(self.alone) or (self.is_out and not self.is_known)
 
     @property
@@ -69,12 +71,12 @@ class Judgement:
 
     @property
     def command(self) -> str:
-        """Runs it again, apart from the committed records."""
+        """Shell command that repeats the run, apart from the committed records."""
         return rerun_command(self.record)
 
     @property
     def kind(self) -> str:
-        """By what it is judged, one of `KINDS`."""
+        """How the record is judged, one of `KINDS`."""
         if self.alone:
             return OWN
         if self.band is None:
@@ -83,7 +85,7 @@ class Judgement:
 
     @property
     def message(self) -> str:
-        """Which record, where it lies, and how to rerun one that fell out."""
+        """Sentence that names the record and its place relative to the band, and how to repeat a run that fell out."""
         if self.alone:
             return (
                 f"{self.path} is of a run that diverged ({self.record['diverged']}), as none of the {self.alone} "
@@ -110,10 +112,11 @@ class Judgement:
 
 
 class _Member(NamedTuple):
-    """A group as a member of families.
+    """Group as a member of families.
 
-    run: one of it. above_random: whether its scores count as logarithms above random play. scores: as bands compare
-    them.
+    run: One run of the group.
+    above_random: Whether its scores count as logarithms above random play.
+    scores: Scores of its runs as bands compare them, [n].
     """
 
     run: Mapping[str, Any]
@@ -122,11 +125,11 @@ class _Member(NamedTuple):
 
 
 class Reference:
-    """The records to judge by.
+    """Records to judge others by.
 
     Args:
-        stored: valid records that are not stale, of random players, too.
-        published_dir: says for each group what is better.
+        stored: Valid records that are not stale, including those of random players.
+        published_dir: Folder of published numbers, which say for each group what is better.
     """
 
     def __init__(self, stored: Iterable[StoredRecord], published_dir: pathlib.Path = published.PUBLISHED_DIR) -> None:
@@ -149,12 +152,13 @@ class Reference:
         """Makes the band of a record's group.
 
         Args:
-            record: valid and not stale.
-            without: file of the record itself, which counts nowhere; None where it is not among those to judge by.
-            false_alarm_rate: chance that one sound run falls out.
+            record: Valid record that is not stale.
+            without: File of the record itself, which is left out everywhere; None if it is not one of those to judge
+                by.
+            false_alarm_rate: Chance that one sound run is out of the band.
 
         Raises:
-            BandError: there is no other run, or too few to know a spread, or it diverged.
+            BandError: The run diverged, there is no other run of it, or there are too few runs to know their spread.
         """
         if "diverged" in record:
             raise bands.BandError("It diverged.")
@@ -166,7 +170,7 @@ class Reference:
         return bands.make_band(others, self._better(record), level, family, false_alarm_rate)
 
     def others_without_divergence(self, record: Mapping[str, Any], without: pathlib.Path | None = None) -> int:
-        """Returns how many other runs of a record's group there are, if none of them diverged; 0 otherwise."""
+        """Returns the number of other runs of a record's group if none of them diverged; 0 otherwise."""
         if self._alike(self._diverged, record, without):
             return 0
         return len(self._alike(self._groups, record, without))
@@ -177,7 +181,7 @@ class Reference:
         record: Mapping[str, Any],
         without: pathlib.Path | None,
     ) -> list[Mapping[str, Any]]:
-        """The other runs of a record's group that have its settings."""
+        """Returns the other runs of a record's group that have the same settings."""
         return [
             item.record
             for item in kept.get(group_of(record), ())
@@ -188,7 +192,7 @@ class Reference:
         return [item.record for item in self._groups.get(key, ()) if item.path != without]
 
     def _family(self, record: Mapping[str, Any], above_random: bool, without: pathlib.Path | None) -> list[np.ndarray]:
-        """Scores of the related groups with two runs or more, as bands compare them."""
+        """Returns the scores of the related groups with two runs or more, as bands compare them."""
         own = self._group_of_file.get(without) if without is not None else None
         members = (self._member(key, without if key == own else None) for key in self._groups)
         return [
@@ -198,7 +202,7 @@ class Reference:
         ]
 
     def _member(self, key: GroupKey, without: pathlib.Path | None) -> _Member | None:
-        """What a group is to others of its family; None with fewer than two runs. Kept, for all that are judged."""
+        """Returns a group as a member of families; None with fewer than two runs. Results are cached."""
         if (key, without) not in self._members:
             runs = self._others(key, without)
             member = None
@@ -210,7 +214,7 @@ class Reference:
         return self._members[key, without]
 
     def _level(self, runs: Sequence[Mapping[str, Any]]) -> float | None:
-        """What a random player scores, where it is known, every run surpasses it, and more is better."""
+        """Returns a random player's score; None if it is unknown, a run does not surpass it, or more is not better."""
         if "env" not in runs[0]["config"] or self._better(runs[0]) not in ("more", "above"):
             return None
         known = self._levels.get(random_player.game_of(runs[0]))
@@ -229,13 +233,13 @@ def judge(
     known: Collection[pathlib.Path] = (),
     outliers: Collection[pathlib.Path] = (),
 ) -> list[Judgement]:
-    """Judges records together: all sound, one or more fall out with the chance `bands.FALSE_ALARM_RATE`.
+    """Judges records together: if all are sound, at least one falls out with the chance `bands.FALSE_ALARM_RATE`.
 
     Args:
-        items: valid records that are not stale; those that are part of the reference are left out of their own bands.
-        reference: to judge by.
-        known: files of records that may have diverged, since they are committed and others are judged by them.
-        outliers: files of records that may be out of their band.
+        items: Valid records that are not stale. A record that is part of the reference is left out of its own band.
+        reference: Records to judge by.
+        known: Files of records that may have diverged, since they are committed and others are judged by them.
+        outliers: Files of records that may be out of their band.
     """
     reasons: dict[pathlib.Path, str] = {}
     alone: dict[pathlib.Path, int] = {}
@@ -265,15 +269,17 @@ def judge_by(
     known: Collection[pathlib.Path] = (),
     outliers: Collection[pathlib.Path] = (),
 ) -> list[Judgement]:
-    """Judges records by the committed ones of their groups, and by each other where a group has none.
+    """Judges records by the committed ones of their groups, and by each other if a group has none.
+
+    Stale records of both kinds are left out.
 
     Args:
-        committed: valid records.
-        stored: valid records to judge, some of them perhaps committed ones. Stale ones, here and there, are left out.
-        published_dir: says for each group what is better.
-        configs_dir: current configs, for staleness.
-        known: as for `judge`.
-        outliers: files of known outliers, here and there.
+        committed: Valid records to judge by.
+        stored: Valid records to judge; they may include committed ones.
+        published_dir: Folder of published numbers, which say for each group what is better.
+        configs_dir: Folder of current configs, for staleness.
+        known: As for `judge`.
+        outliers: Files of known outliers among the records of both kinds.
     """
 
     def current(items: Iterable[StoredRecord]) -> list[StoredRecord]:
@@ -287,15 +293,15 @@ def judge_by(
 
 
 def group_of(record: Mapping[str, Any]) -> GroupKey:
-    """Returns what the runs of one group share."""
+    """Returns the paper, experiment, task, agent and scale that the runs of a group share."""
     return (*comparisons.key_of(record), record["scale"])
 
 
 def rerun_command(record: Mapping[str, Any]) -> str:
-    """Returns the command that makes a record again in `runs/again`, apart from the committed one.
+    """Returns the shell command that makes a record again in `runs/again`, apart from the committed one.
 
-    A study, which makes all its answers at once, has no agent to name, and a run of tasks that are learned together no
-    task.
+    It names no agent for a study, which makes the records of all its agents at once, and no task for tasks that are
+    learned together.
     """
     config = record["config"]
     unnamed = {name for name, is_so in (("agent", "study" in config), ("task", bool(tasks(config)))) if is_so}
@@ -307,7 +313,7 @@ def rerun_command(record: Mapping[str, Any]) -> str:
 
 
 def _same_settings(config: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two configurations agree, of which the later one may have fields that came in between."""
+    """Returns whether two configs agree; one of them may have additional fields that were introduced later."""
     return (
         config == other
         or not staleness.config_difference(config, other)
@@ -316,7 +322,7 @@ def _same_settings(config: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _related(other: Mapping[str, Any], record: Mapping[str, Any], above_random: bool) -> bool:
-    """Whether the spread of one run's group says something of that of another's."""
+    """Returns whether the groups of two runs are of one family."""
     if other["paper"] != record["paper"] or other["evaluation"]["unit"] != record["evaluation"]["unit"]:
         return False
     return above_random or (other["experiment"], other["task"]) == (record["experiment"], record["task"])

@@ -1,9 +1,9 @@
-"""Whether runs show learning, without which comparing their scores says nothing.
+"""Tests whether runs show learning, without which a comparison of their scores says nothing.
 
-An agent has learned on a task where its mean is above that of random play by more than chance, and above what its
-policies scored before they learned, which may play better than a random player: on ACER's cheetah an untrained Gaussian
-of small steps falls less than uniform ones. Where curves do not tell, as on levels whose first episodes are cut, random
-play alone is the limit.
+An agent has learned on a task if its mean is above that of random play by more than chance, and above the score of its
+untrained policies. These may play better than a random player: on ACER's cheetah, small actions from an untrained
+Gaussian policy make it fall less than uniform ones. If curves do not show the untrained score, as on levels whose first
+episodes are cut, random play is the only limit.
 """
 
 from __future__ import annotations
@@ -19,51 +19,51 @@ from repro.evidence.comparisons import Records
 from repro.evidence.references import References
 
 Enough = Callable[[Sequence[bool]], bool]
-"""From which of the agents compared have learned, ours first, to whether a claim can be read from them."""
+"""Function from whether each agent has learned, ours first, to whether a claim can be answered by their scores."""
 
 CHANCE = 0.025
-"""That some agent of a comparison counts as learned on some task while all play at random, at most."""
+"""Largest chance that any agent of a comparison counts as learned on any task although all play at random."""
 MIN_GAMES = 5
-"""Fewest games by which an agent can be told from one that plays at random."""
+"""Fewest games that can show that an agent plays better than at random."""
 MIN_UNTRAINED = 4
-"""Fewest runs whose scores before learning have an interval; with fewer the highest of them counts."""
+"""Fewest runs for an interval of their untrained scores; with fewer the highest of them counts."""
 
 
 def whether_or_not(learned: Sequence[bool]) -> bool:
-    """Not having learned is a result, too, of a claim that random play cannot answer: it only needs a random player."""
+    """Accepts any agents: a claim that random play cannot fulfil is answered without learning, too."""
     del learned
     return True
 
 
 def all_but_one(learned: Sequence[bool]) -> bool:
-    """Two agents that play at random have no order, one that does is behind all others."""
+    """Requires learning of all agents but one: an agent at random is behind all others, but two have no order."""
     return sum(learned) >= len(learned) - 1
 
 
 def leaders_or_last(learned: Sequence[bool]) -> bool:
-    """Every agent that is to be ahead of the last one; or the last one, which none of them can then be."""
+    """Requires learning of all agents that are claimed to be ahead of the last one, or of the last one."""
     return all(learned[:-1]) or learned[-1]
 
 
 def last(learned: Sequence[bool]) -> bool:
-    """The last agent is the one whose level counts."""
+    """Requires learning of the last agent, whose level counts."""
     return learned[-1]
 
 
 def both_before(learned: Sequence[bool]) -> bool:
-    """Each of two agents has something to lose by a change: ours with it and before it, theirs with it and before."""
+    """Requires learning of both agents before a change, in this order: ours with it, before it, theirs likewise."""
     _, ours_before, _, theirs_before = learned
     return ours_before and theirs_before
 
 
 def each_lead(learned: Sequence[bool]) -> bool:
-    """Someone has learned with a change, ours or theirs, and before it."""
+    """Requires learning of ours or theirs with a change, and of ours or theirs before it; all four in this order."""
     ours, theirs, ours_before, theirs_before = learned
     return (ours or theirs) and (ours_before or theirs_before)
 
 
 def each_gain(learned: Sequence[bool]) -> bool:
-    """Someone has learned of the first two other agents, and of the third one and ours."""
+    """Requires learning of the first or the second other agent, and of the third one or ours."""
     ours, first, second, third = learned
     return (first or second) and (third or ours)
 
@@ -77,22 +77,24 @@ def find_lack(
     level: float | None = None,
     tasks: int = 1,
 ) -> str:
-    """Says why the scores of a task do not show the learning that a claim is about; empty where they do.
+    """Says why the scores of a task do not show the learning that a claim needs; empty if they do.
 
-    Agents may play games that differ, as in their limits of an episode: each needs a random player, and the highest
-    one counts. Games of agents at random are independent, whatever their runs, so that an agent's mean has Student's
-    interval over all of its games, at Bonferroni's level for the number of agents and tasks. Where the best of many
-    runs were chosen, one of them must be surely above random play by its own games, at the level for all runs; and
-    their mean must be above what an untrained policy surpasses by that chance, which a mean of the best seldom does.
+    Agents may play games that differ, such as in their limit of an episode: each needs a random player, and the highest
+    one counts. Games of agents that play at random are independent, whichever run they are from, so an agent's mean has
+    Student's interval over all of its games, at Bonferroni's level for the number of agents and tasks.
+
+    If the best of many runs were chosen, one of them must be surely above random play by its own games, at the level
+    for all runs. Their mean must also be above a limit that the best untrained policies seldom surpass: each one does
+    with the chance `CHANCE` over the fewest runs that count.
 
     Args:
-        enough: of the claim.
-        task: in words.
-        by_agent: the runs that count, ours first.
-        chosen_from: the runs of each agent that these were chosen from.
-        references: for the random players.
-        level: a score on learning curves that the claim is about besides final evaluations.
-        tasks: that the claim looks at, of which this is one.
+        enough: Rule of the claim for which agents must have learned.
+        task: Name of the task.
+        by_agent: Runs of each agent that count, ours first.
+        chosen_from: Runs of each agent that these were chosen from.
+        references: Random players.
+        level: Score on learning curves that the claim is about, which must show learning, too; None without one.
+        tasks: Number of tasks of the claim, including this one.
     """
     players = [references.random(record) for runs in by_agent for record in runs]
     uppers = [player.upper for player in players if player is not None]
@@ -122,9 +124,9 @@ def _mean(runs: Records) -> float:
 
 
 def _low(runs: Records, tail: float) -> float:
-    """The lower end of a mean's one-sided interval over the games of some runs; the mean where all have one score.
+    """Returns the lower end of a one-sided interval of the mean over all games of some runs.
 
-    Minus infinity with fewer than `MIN_GAMES`.
+    It is the mean itself if all games have one score, and minus infinity with fewer than `MIN_GAMES` games.
     """
     games = [score for record in runs for score in record["evaluation"]["returns"]]
     if len(games) < MIN_GAMES:
@@ -134,14 +136,15 @@ def _low(runs: Records, tail: float) -> float:
 
 
 def _untrained(runs: Records, tail: float | None = None) -> float:
-    """What an agent's policies scored before they learned, at most: the upper end of their mean's interval.
+    """Returns an upper limit of the score of an agent's untrained policies.
 
-    Minus infinity where no curve tells it.
+    It is minus infinity if no curve shows an untrained score, and the highest one with fewer than `MIN_UNTRAINED` of
+    them or if all are equal.
 
     Args:
-        runs: of the agent.
-        tail: chance with which another run may surpass the limit for single runs, which is then returned; None for that
-            of the mean.
+        runs: Runs of the agent.
+        tail: Chance that another run's untrained score is above the limit; None for the upper end of the interval of
+            their mean.
     """
     scores = [score for score in map(run_measures.untrained_score, runs) if score is not None]
     if len(scores) < MIN_UNTRAINED or np.ptp(scores) == 0:
@@ -155,9 +158,9 @@ def _untrained(runs: Records, tail: float | None = None) -> float:
 
 
 def _explain(score: float, low: float, upper: float, start: float, task: str) -> str:
-    """Says which of the levels a score does not surpass."""
+    """Says which of the levels a score does not surely surpass."""
     if score <= upper:
         return f"{score:.4g} on {task} is not above a random player's {upper:.4g}"
     if score <= start:
-        return f"{score:.4g} on {task} is not above the {start:.4g} that a policy may score before it learned"
-    return f"{score:.4g} on {task}, {low:.4g} without chance, is not surely above a random player's {upper:.4g}"
+        return f"{score:.4g} on {task} is not above the {start:.4g} that an untrained policy may score"
+    return f"{score:.4g} on {task}, at least {low:.4g}, is not surely above a random player's {upper:.4g}"

@@ -1,4 +1,4 @@
-"""Older records in the present layout."""
+"""Migration of older records to the present layout."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from repro.config import merge
 from repro.evidence.statistics import sample_std
 
 SCHEMA_VERSION = 4
-"""Version of the records that are written now."""
+"""Version of the layout of records that are written now."""
 
 RECORD_FIELDS = {"drawn": "sampled_hparams"}
-"""Names that fields of a record had up to version 2, and those of version 3."""
+"""Names of a record's fields up to version 2, to their names since version 3."""
 COLUMNS = {"far": "far_policy_fraction", "deviation": "std"}
-"""Likewise, of columns of a log."""
+"""The same for columns of a log."""
 CONFIG_FIELDS = {"deviation": "std", "max_far_share": "max_far_policy_fraction"}
-"""Likewise, of fields of any section of a configuration."""
+"""The same for fields of any section of a config."""
 
 
 def rename_fields(record: Any) -> Any:
-    """Returns a record of any version with the present names of its own fields; its configuration is left as it is.
+    """Returns a record of any version with the present names of its fields; its config is unchanged.
 
     Args:
-        record: anything that was read from JSON, not validated.
+        record: Any value that was read from JSON, not validated; what is no record is returned as it is.
     """
     if not isinstance(record, dict) or record.get("schema_version", 1) not in (1, 2):
         return record
@@ -41,14 +41,14 @@ def rename_fields(record: Any) -> Any:
 def migrate(record: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a record of any version in the layout of `SCHEMA_VERSION`.
 
-    Version 1, which has no `schema_version`: the configuration names agents in `agents`, and what one of them reads in
-    place of the rest in `variants` or, for a baseline of another paper, in a section of that paper's name. Version 2
-    has the fields that the record's agent read in their places. Version 3 has other names of some fields,
-    among them the budget, which was `frames` where steps were counted, too. Version 4 divides by N - 1 in every
-    std of returns, where random players and studies divided by N.
+    Version 1, without `schema_version`: the config lists agents in `agents`. Fields that an agent reads in place of
+    others are in `variants` or, for a baseline of another paper, in a section with that paper's name.
+    Version 2: the config has the fields that the record's agent read in their usual places.
+    Version 3: some fields have new names, such as the budget, which was named `frames` even if steps were counted.
+    Version 4: every std of returns is divided by N - 1; before, random players and studies divided by N.
 
     Args:
-        record: a valid record, as `rename_fields` returns it.
+        record: Valid record, as returned by `rename_fields`.
     """
     version, config = record.get("schema_version", 1), record["config"]
     if version < 2:
@@ -62,11 +62,11 @@ def migrate(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def place_own_fields(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the configuration of a record of version 1 as version 2 has it."""
+    """Returns the config of a record of version 1 in the layout of version 2."""
     agent = config.get("agent")
     baselines = config.get("baselines", {})
     own = dict(config.get(baselines[agent], {}) if agent in baselines else config.get("variants", {}).get(agent, {}))
-    own.pop("experiment", None)  # a baseline's was the name of its builder
+    own.pop("experiment", None)  # for a baseline it was the name of its builder
     if "policy_learning_rates" in own.get("learner", {}):
         learner = dict(own["learner"])
         learner["policy_learning_rate"] = learner.pop("policy_learning_rates")[agent]
@@ -76,7 +76,7 @@ def place_own_fields(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rename_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a configuration, or a section of one, of version 2 as version 3 has it."""
+    """Returns a config of version 2, or a section of one, with the names of version 3."""
     fields = CONFIG_FIELDS | ({"frames": f"num_env_{_unit(config)}"} if "env" in config else {})
     renamed = {}
     for name, value in config.items():
@@ -91,6 +91,6 @@ def _rename(names: list[Any], present: Mapping[str, str]) -> list[Any]:
 
 
 def _unit(config: Mapping[str, Any]) -> str:
-    """What `frames` counted up to version 2: steps of the environment where it repeats no actions."""
+    """Returns what `frames` counted up to version 2: `frames` if the config has a frame skip, otherwise `steps`."""
     env = config.get("env")
     return "frames" if isinstance(env, Mapping) and "frame_skip" in env else "steps"

@@ -1,4 +1,4 @@
-"""Whether the code that made a committed record can be had again: its commit is in the history of the checkout."""
+"""Checks that the code behind each committed record is available: its commit is in the history of the checkout."""
 
 import pathlib
 import subprocess
@@ -12,13 +12,13 @@ def find_errors(
 ) -> list[ValidationError]:
     """Returns an error for each committed record whose commit is not in the history of the code.
 
-    Records that are not committed are no errors, nor are those outside a checkout.
+    Records that are not committed or are outside a checkout are not errors.
 
     Args:
-        stored: valid records below `results_dir`.
-        results_dir: root of the record layout.
-        code_dir: checkout of the code that makes records; where its history is not at hand, as in a shallow clone, the
-            committed records have one error together, which says so.
+        stored: Valid records below `results_dir`.
+        results_dir: Root of the record layout.
+        code_dir: Checkout of the code that makes records. If its history is not available, as in a shallow clone, a
+            single error for all committed records says so.
     """
     try:
         names = run_git(results_dir, "ls-tree", "-r", "-z", "--name-only", "HEAD", ".").split("\0")
@@ -43,7 +43,7 @@ def find_errors(
 
 
 def _reason(commit: str | None, history: frozenset[str]) -> str:
-    """Why the code of a record cannot be had; empty where it can."""
+    """Says why the code of a record is not available; empty if it is."""
     if commit is None:
         return "from code that is no git checkout of its own, so that it is not known"
     sha, _, dirty = commit.partition("-")

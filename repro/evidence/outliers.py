@@ -1,7 +1,7 @@
-"""Committed records that are out of their band although the code is sound, each with the reason.
+"""Known outliers: committed records that are out of their band although the code is sound, each with the reason.
 
-`OUTLIERS.json` at the top of the folder of records has them: by the path of a record below the folder, the mean that it
-holds and why it is no regression. Such a run counts as a result like any other, and no band is made from it.
+`OUTLIERS.json` at the top of the folder of records maps the path of a record below the folder to its mean and the
+reason why it is no regression. Such a run counts as a result like any other, but no band is made from it.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ NAME = "OUTLIERS.json"
 
 
 class Outlier(NamedTuple):
-    """What is known of one record: the mean that it holds, and why it is no regression."""
+    """Entry of one record: its mean, and the reason why it is no regression."""
 
     mean: float
     reason: str
 
 
 def read(results_dir: pathlib.Path) -> dict[pathlib.Path, Outlier]:
-    """Returns the known outliers of a folder of records by the path of their file; none where there is no list.
+    """Returns the known outliers of a folder of records by the path of their file; none without a list.
 
     Raises:
-        RecordError: the list cannot be read, or has an entry without a mean and a reason.
+        RecordError: The list cannot be read, or has an entry that does not have just a mean and a reason.
     """
     path = results_dir / NAME
     if not path.exists():
@@ -43,18 +43,18 @@ def read(results_dir: pathlib.Path) -> dict[pathlib.Path, Outlier]:
 
 
 def explained(items: Iterable[StoredRecord], known: Mapping[pathlib.Path, Outlier]) -> set[pathlib.Path]:
-    """Returns the files of those records that hold what is known of them; a record that changed is not one of them."""
+    """Returns the files of the records that are known outliers and still have the mean in the list."""
     return {
         item.path for item in items if item.path in known and known[item.path].mean == item.record["evaluation"]["mean"]
     }
 
 
 def find_errors(known: Mapping[pathlib.Path, Outlier], judged: Collection[Judgement]) -> list[str]:
-    """Returns a sentence for every entry of the list that explains nothing.
+    """Returns a sentence for every entry of the list that explains no record.
 
     Args:
-        known: from `read`.
-        judged: all records of the folder.
+        known: Outliers from `read`.
+        judged: Judgements of all records of the folder.
     """
     found = {item.path: item for item in judged}
     sentences = []

@@ -1,9 +1,9 @@
-"""Published numbers: reads `paper_configs/published/<paper>.json`, `normalisers/` and `context/` beside it.
+"""Published numbers: reads `paper_configs/published/<paper>.json` and the folders `normalisers/` and `context/` there.
 
 A paper's file holds its tables (title, source, confidence, unit, protocol, normaliser), one row for each printed
 number or checkable statement, and one setting for each printed hyper-parameter. A row names the experiment and
-agent of this repository that answers it, or none where nothing here does; what a row does not say itself it takes
-from its table. `context/` holds numbers of other publications. Both follow `published_schema.json`.
+agent of this repository that answer it, if there are any; fields that a row lacks are taken from its table. `context/`
+holds numbers of other publications. Both follow `published_schema.json`.
 """
 
 import collections
@@ -23,12 +23,12 @@ CONTEXT_DIR = PUBLISHED_DIR / "context"
 SCHEMA_PATH = pathlib.Path(__file__).with_name("published_schema.json")
 
 Measure = Literal["evaluation", "frames_per_second", "wall_minutes"]
-"""`evaluation`: the mean of the final evaluation, in the unit of the row. The others are rates and times of the run."""
+"""Number of a record: `evaluation` is the mean of the final evaluation, the others are the run's speed and duration."""
 Better = Literal["more", "less", "equal", "above", "under"]
-"""How ours should stand to the printed number.
+"""How our number must compare with the printed one.
 
-`more`: reach it, `less`: not exceed it, `equal`: both. `above` and `under`: surpass it, where the number stands for no
-difference, as the 0.5 of a probability of improvement."""
+`more`: reach it; `less`: not exceed it; `equal`: both. `above` and `under`: be strictly beyond it, for a number that
+stands for no difference, such as 0.5 for a probability of improvement."""
 
 MarginKind = Literal["absolute", "factor", "share"]
 
@@ -39,45 +39,45 @@ class PublishedError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class PublishedRow:
-    """One printed number.
+    """One printed number or statement.
 
     Attributes:
-        paper: short name, as `impala`.
-        table: number of the table, or the page or section for a number in running text.
-        task: canonical task name, or the name of a set of tasks for an aggregate.
-        column: what the paper calls the agent.
-        value: the number, None for a cell printed as not available.
-        unit: unit of the value, the same words as `evaluation.unit` of a record that answers it.
-        n_seeds: runs behind the number, None where the paper does not say.
-        confidence: how far the number can be trusted, in the words of the source.
-        source: where it was read.
-        protocol: environment, evaluation, `episodes`, and the training `budget` counted in the record's field
-            `budget_field` (num_env_frames, num_env_steps, agent_steps or gradient_steps); what the row adds stands
-            over the table's.
-            `against` lists the agents that a statement compares the row's agent with, as `agent` or
-            `experiment/agent`. `correlated_with` names a hyper-parameter that seeds sample, `columns` what of a log,
-            `metaparameters` those of three heads, `publication` the table and column of `context/` to compare with.
-            `population` is the number of members that population-based training chose the agent from.
-        statistic: `median`, `mean` or `mean_capped` for an aggregate over tasks, None for a number of one task
-            and for a statement.
-        normaliser: name of a file in `normalisers/`, or None.
-        experiment: file in `paper_configs/<paper>` that answers the row, or None.
-        agent: agent of the records that answer it, or None.
-        measure: which number of a record answers it, a `Measure`.
-        better: how `value` is met, a `Better`.
-        statement: the sentence behind `value`, in our words, for a claim in text or about a figure; else None.
-        claim: a kind of claim that `claim_kinds.find_claim` knows, by which the records of runs answer a statement;
-            None where one record of each run does, as for a number of a table, or where nothing here answers.
-        margin: how far from `value` still counts as it: (kind, size) with kind `absolute`, `factor`, or `share` of the
-            distance from a random player's score; None for no margin.
-        margin_note: why this margin, or None.
-        sentence: name of the sentence of the paper that this row is a part of; its rows count once. None for a row that
-            is a sentence or a number of its own.
-        main: whether it is one of the claims that its paper is about, which tables show first.
-        assumed: what the paper leaves open and a statement's outcome may hang on, in words; None where nothing does.
-        cannot_run: what it needs that this project cannot have, or None.
-        note: what a reader must know about this number, or None.
-        directory: of the published numbers that it is one of, with `normalisers/` and `context/`.
+        paper: Short name, such as `impala`.
+        table: Number of the table, or page or section of a number in running text.
+        task: Canonical task name, or the name of a set of tasks for an aggregate.
+        column: The paper's name of the agent.
+        value: Printed number; None for a cell printed as not available.
+        unit: Unit of `value`, the same words as `evaluation.unit` of a record that answers it.
+        n_seeds: Number of runs behind `value`; None if the paper does not say.
+        confidence: How far the number can be trusted, in the words of the source.
+        source: Where the number was read.
+        protocol: Environment, evaluation, `episodes`, and the training `budget`, counted in the record's field
+            `budget_field` (num_env_frames, num_env_steps, agent_steps or gradient_steps). Entries of the row replace
+            those of the table. Further entries for statements: `against` lists the agents that the row's agent is
+            compared with, as `agent` or `experiment/agent`; `correlated_with` names a sampled hyper-parameter;
+            `columns` lists columns of a log; `metaparameters` lists metaparameters of three heads; `publication` is the
+            table and column of `context/` to compare with; `population` is the number of members that population-based
+            training chose the agent from.
+        statistic: `median`, `mean` or `mean_capped` for an aggregate over tasks; None for a number of one task and for
+            a statement.
+        normaliser: Name of a file in `normalisers/`, or None.
+        experiment: File in `paper_configs/<paper>` that answers the row, or None.
+        agent: Agent of the records that answer the row, or None.
+        measure: Number of a record that answers the row, a `Measure`.
+        better: How our number must compare with `value`, a `Better`.
+        statement: Sentence behind `value`, in our words, for a claim in text or about a figure; otherwise None.
+        claim: Kind of claim, for `claim_kinds.find_claim`, if several runs together answer a statement. None if each
+            run answers by itself, as for a number of a table, or if nothing here answers.
+        margin: How far from `value` a number still counts as equal: (kind, size) with the kind `absolute`, `factor`, or
+            `share` of the distance from a random player's score. None for no margin.
+        margin_note: Reason for the margin, or None.
+        sentence: Name of the sentence of the paper that this row is a part of; all of its rows count once. None for a
+            row that is a sentence or a number of its own.
+        main: Whether it is one of the paper's main claims, which tables show first.
+        assumed: What the paper leaves open and the outcome of a statement may depend on; None if there is nothing.
+        cannot_run: What the row needs that this project cannot have, or None.
+        note: What a reader must know about this number, or None.
+        directory: Folder of published numbers that the row is from, with `normalisers/` and `context/`.
     """
 
     paper: str
@@ -108,11 +108,11 @@ class PublishedRow:
     directory: pathlib.Path = PUBLISHED_DIR
 
     def tolerance(self, random: float | None = 0.0) -> tuple[float, float] | None:
-        """Returns the ends between which a number counts as the printed one, or None without margin or value.
+        """Returns the ends between which a number counts as equal to the printed one, or None without margin or value.
 
         Args:
-            random: a random player's score, for a margin that is a share of the distance from it, which is not known
-                without one.
+            random: Score of a random player, for a margin that is a share of the distance from it. With None such a
+                margin is unknown, and so the result is None.
         """
         if self.margin is None or self.value is None:
             return None
@@ -132,16 +132,16 @@ class PublishedSetting:
     """One printed hyper-parameter.
 
     Attributes:
-        paper: short name, as `impala`.
-        table: number of the table, or the section.
-        name: what the paper calls it.
-        value: as printed, a JSON value.
-        experiments: files in `paper_configs/<paper>` it holds for; empty where none is planned.
-        field: dotted field of their configs that holds it, or None.
-        equals: what that field holds when it means the same as `value`.
-        confidence: how far it can be trusted, in the words of the source.
-        source: where it was read.
-        note: what a reader must know about it, or None.
+        paper: Short name, such as `impala`.
+        table: Number of the table, or the section.
+        name: The paper's name of the setting.
+        value: Printed value, a JSON value.
+        experiments: Files in `paper_configs/<paper>` that the setting applies to; empty if none is planned.
+        field: Dotted name of the field in their configs, or None.
+        equals: Value of that field that means the same as `value`.
+        confidence: How far the setting can be trusted, in the words of the source.
+        source: Where the setting was read.
+        note: What a reader must know about the setting, or None.
     """
 
     paper: str
@@ -170,14 +170,14 @@ class Published:
 
 @dataclasses.dataclass(frozen=True)
 class Comparable:
-    """A column of another publication that learning curves of ours can be read beside.
+    """Column of another publication that our learning curves can be compared with.
 
     Attributes:
-        column: of the table.
-        agent: `<experiment>/<agent>` of ours.
-        at: the budget of the column, in `budget_field`.
-        budget_field: num_env_frames or num_env_steps.
-        same_agent: whether it is the same algorithm; else a yardstick.
+        column: Column of the table.
+        agent: `<experiment>/<agent>` of our runs.
+        at: Budget of the column, in `budget_field`.
+        budget_field: `num_env_frames` or `num_env_steps`.
+        same_agent: Whether it is the same algorithm; if not, it is only a yardstick.
     """
 
     column: str
@@ -189,21 +189,21 @@ class Comparable:
 
 @dataclasses.dataclass(frozen=True)
 class ContextTable:
-    """Numbers of one other publication under one protocol, to read a paper's own numbers against.
+    """Numbers of another publication under one protocol, as context for a paper's own numbers.
 
     Attributes:
-        name: file name without `.json`.
-        title, source, confidence: what it is, where it was read, how far it can be trusted.
-        protocol: environment, budget, seeds and evaluation in words.
-        unit: unit of every number.
-        papers: papers it is context for.
+        name: File name without `.json`.
+        title, source, confidence: Title of the table, where it was read, and how far it can be trusted.
+        protocol: Environment, budget, seeds and evaluation, in words.
+        unit: Unit of every number.
+        papers: Papers that the table is context for.
         environment: `atari`, `mujoco`, `dmlab`, `dm_control` or `classic_control`.
-        columns: agents, with version or budget where a source has several.
-        rows: task to its numbers, one for each column, None where the source has none.
-        spread_of: what `spread` is, None without it.
-        spread: like `rows`, the printed uncertainty: a number, a pair (low, high), or None.
-        notes: what a reader must know.
-        compared: columns that learning curves of ours can be read beside.
+        columns: Agents, with version or budget if a source has several.
+        rows: Task to its numbers, one for each column, None if the source has none.
+        spread_of: Meaning of `spread`; None without it.
+        spread: Task to the printed uncertainty for each column: a number, a pair (low, high), or None.
+        notes: What a reader must know.
+        compared: Columns that our learning curves can be compared with.
     """
 
     name: str
@@ -222,12 +222,12 @@ class ContextTable:
     compared: tuple[Comparable, ...] = ()
 
     def task_numbers(self, task: str, environment: str) -> dict[str, float]:
-        """Returns column to number for one task; empty where this table has no such task or environment.
+        """Returns column to number for one task; empty if this table has no such task or environment.
 
         Args:
-            task: canonical name: snake_case for Atari, as `HalfCheetah` for MuJoCo, `domain_task` for DM Control,
-                `atari57` and `dmlab30` for aggregates.
-            environment: as the attribute.
+            task: Canonical name: snake_case for Atari, a name such as `HalfCheetah` for MuJoCo, `domain_task` for DM
+                Control, `atari57` and `dmlab30` for aggregates.
+            environment: One of the values of the attribute `environment`.
         """
         if environment != self.environment or task not in self.rows:
             return {}
@@ -235,7 +235,7 @@ class ContextTable:
 
 
 def papers(directory: pathlib.Path = PUBLISHED_DIR) -> list[str]:
-    """Returns the short names of the papers whose numbers are here, in alphabetic order."""
+    """Returns the short names of the papers with published numbers in `directory`, in alphabetic order."""
     return sorted(path.stem for path in directory.glob("*.json"))
 
 
@@ -244,12 +244,12 @@ def load(paper: str, directory: pathlib.Path = PUBLISHED_DIR) -> Published:
     """Returns the published numbers of a paper.
 
     Args:
-        paper: short name, as `impala`.
-        directory: holds `<paper>.json`.
+        paper: Short name, such as `impala`.
+        directory: Folder that holds `<paper>.json`.
 
     Raises:
-        PublishedError: no such file, not JSON, or against the schema; a row of an unknown table; an experiment
-            without an agent; a number or setting that stands there twice.
+        PublishedError: The file does not exist, is not JSON or breaks the schema; a row or setting is of an unknown
+            table; a row has only one of experiment and agent; a number or setting is there twice.
     """
     path = directory / f"{paper}.json"
     data = _read(path)
@@ -263,14 +263,14 @@ def load(paper: str, directory: pathlib.Path = PUBLISHED_DIR) -> Published:
 
 @functools.cache
 def context(directory: pathlib.Path = CONTEXT_DIR) -> tuple[ContextTable, ...]:
-    """Returns the numbers of other publications, in order of file name.
+    """Returns the tables of other publications, in order of file name.
 
     Args:
-        directory: holds one JSON file for each table.
+        directory: Folder with one JSON file for each table.
 
     Raises:
-        PublishedError: a file is not JSON or against the schema, names itself otherwise than its file, has a row
-            of another length than its columns, or a task or column twice.
+        PublishedError: A file is not JSON or breaks the schema, its `name` is not its file name, a row does not have a
+            number or null for each column, a task or column is there twice, or `compared` names an unknown column.
     """
     return tuple(_context_table(path) for path in sorted(directory.glob("*.json")))
 
@@ -278,16 +278,19 @@ def context(directory: pathlib.Path = CONTEXT_DIR) -> tuple[ContextTable, ...]:
 def published_row(
     paper: str, experiment: str, task: str, agent: str, directory: pathlib.Path = PUBLISHED_DIR
 ) -> PublishedRow | None:
-    """Returns the row of one task that the evaluation of an agent answers, or None where none is printed.
+    """Returns the row of one task that the evaluation of an agent answers, or None if there is none.
 
-    Rates and times of a run are no such rows, nor are statements: their units are their own.
+    Rows about the speed or duration of a run, statements and aggregates are left out.
 
     Args:
-        paper: short name; a paper without a file prints nothing.
-        experiment: as in the record.
-        task: canonical task name.
-        agent: as in the record.
-        directory: holds `<paper>.json`.
+        paper: Short name; a paper without a file has no rows.
+        experiment: Experiment of the record.
+        task: Canonical task name.
+        agent: Agent of the record.
+        directory: Folder that holds `<paper>.json`.
+
+    Raises:
+        PublishedError: As for `load`, if the paper has a file.
     """
     if not (directory / f"{paper}.json").is_file():
         return None
@@ -296,7 +299,7 @@ def published_row(
 
 @functools.cache
 def _evaluation_rows(paper: str, directory: pathlib.Path) -> Mapping[tuple[str | None, str, str | None], PublishedRow]:
-    """The rows that evaluations of agents answer, by experiment, task and agent; the first of each."""
+    """Returns the rows that evaluations of agents answer, by experiment, task and agent; the first of each."""
     found: dict[tuple[str | None, str, str | None], PublishedRow] = {}
     for row in load(paper, directory).rows:
         if row.statement is None and row.statistic is None and row.measure == "evaluation":
@@ -305,7 +308,7 @@ def _evaluation_rows(paper: str, directory: pathlib.Path) -> Mapping[tuple[str |
 
 
 def normalisers(directory: pathlib.Path = PUBLISHED_DIR) -> list[str]:
-    """Returns the names that `normaliser` takes."""
+    """Returns the names of the normalisers that `normaliser` can load."""
     return sorted(path.stem for path in (directory / "normalisers").glob("*.json"))
 
 
@@ -314,11 +317,11 @@ def normaliser(name: str, directory: pathlib.Path = PUBLISHED_DIR) -> Mapping[st
     """Returns the reference scores of a normaliser: task to `{"random": score, "human": score}`.
 
     Args:
-        name: file name in `<directory>/normalisers`, without `.json`.
-        directory: holds `normalisers/`.
+        name: File name in `<directory>/normalisers`, without `.json`.
+        directory: Folder that holds `normalisers/`.
 
     Raises:
-        PublishedError: no such file or not JSON.
+        PublishedError: The file does not exist or is not JSON.
     """
     return _read(directory / "normalisers" / f"{name}.json")["tasks"]
 
@@ -346,7 +349,7 @@ def _check_schema(path: pathlib.Path, data: Any, kind: str) -> None:
 
 
 def _check_rows(path: pathlib.Path, data: Mapping[str, Any]) -> None:
-    """What a schema cannot say about rows and settings."""
+    """Checks what a schema cannot express about rows and settings; raises PublishedError."""
     for i, row in enumerate(data["rows"]):
         if row["table"] not in data["tables"]:
             raise PublishedError(f"The published numbers {path} have no table {row['table']!r}, named by rows[{i}].")
@@ -404,7 +407,7 @@ def _row(paper: str, row: Mapping[str, Any], table: Mapping[str, Any], directory
 
 
 def _margin(entry: Mapping[str, Any]) -> tuple[MarginKind, float] | None:
-    """The margin of a row or a table, `[kind, size]` in the file."""
+    """Returns the margin of a row or a table, which is `[kind, size]` in the file; None without one."""
     if "margin" not in entry:
         return None
     kind, size = entry["margin"]
@@ -459,7 +462,7 @@ def _comparables(path: pathlib.Path, data: Mapping[str, Any]) -> Iterator[Compar
 
 
 def _cells(path: pathlib.Path, kind: str, rows: list[list[Any]], columns: int) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Yields task and numbers; checked here, since thousands of cells are slow to check by a schema."""
+    """Yields task and numbers, which are checked here because a schema is slow for thousands of cells."""
     for i, row in enumerate(rows):
         task, *cells = row
         if not isinstance(task, str) or len(cells) != columns or not all(_is_cell(cell, kind) for cell in cells):

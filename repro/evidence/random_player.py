@@ -1,4 +1,4 @@
-"""What a random player scores: the level above which a score says something of learning."""
+"""Scores of a random player: the level above which a score may show learning."""
 
 import collections
 import json
@@ -10,7 +10,7 @@ import numpy as np
 from repro.evidence import intervals
 
 AGENT = "random"
-"""Name of the agent of such records, in every experiment."""
+"""Name of the agent in records of a random player, in every experiment."""
 NOT_OF_PLAY = (
     "grey",
     "height",
@@ -31,15 +31,15 @@ NOT_OF_PLAY = (
     "timeout",
     "width",
 )
-"""Fields of a configuration's `env` that change what an agent sees or learns from, and not what a random one scores.
+"""Fields of a config's `env` that change what an agent observes or learns from, but not what a random player scores.
 
-Episodes are staggered in training alone."""
+`stagger_steps` is among them because episodes are staggered in training only."""
 
 
 class Level(NamedTuple):
-    """What a random player scores: the mean of its games, and the upper end of the mean's 95 % interval.
+    """Score of a random player: the mean of its games, and the upper end of the mean's 95 % interval.
 
-    That end is the mean itself where all games have one score.
+    The upper end is the mean itself if all games have the same score.
     """
 
     mean: float
@@ -47,12 +47,12 @@ class Level(NamedTuple):
 
 
 def levels(records: Iterable[Mapping[str, Any]]) -> dict[str, Level]:
-    """Returns what a random player scores, by the game that `game_of` names, over the episodes of all its records.
+    """Returns a random player's score by game, as named by `game_of`, over the episodes of all its records.
 
-    Records of one seed hold the same episodes, whatever their experiment or scale, and count once.
+    Records of one game and seed hold the same episodes, whatever their experiment or scale, and count once.
 
     Args:
-        records: any; those of other agents are passed over.
+        records: Any records; those of other agents are ignored.
     """
     returns: dict[str, dict[int, list[float]]] = collections.defaultdict(dict)
     for record in records:
@@ -67,6 +67,6 @@ def levels(records: Iterable[Mapping[str, Any]]) -> dict[str, Level]:
 
 
 def game_of(record: Mapping[str, Any]) -> str:
-    """Returns a name for what a record's agent played, the same for experiments that differ in `NOT_OF_PLAY` alone."""
+    """Returns a name of the game of a record, the same for experiments that differ only in `NOT_OF_PLAY`."""
     env = {name: value for name, value in record["config"]["env"].items() if name not in NOT_OF_PLAY}
     return json.dumps(env | {"task": record["task"]}, sort_keys=True)

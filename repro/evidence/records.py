@@ -1,8 +1,8 @@
 """Result records: one JSON file for one training run and its final evaluation.
 
-A record is a plain dictionary that follows `record_schema.json`. It lies at
-`<results>/<paper>/<experiment>/<task>/<agent>/seed_<n>.json`, with `as_folder` for experiment and task, is written in
-one step, and is never half there. Where a record of another scale has that name, it is `seed_<n>_<scale>.json`.
+A record is a plain dictionary that follows `record_schema.json`. Its file is
+`<results>/<paper>/<experiment>/<task>/<agent>/seed_<n>.json`, with `as_folder` for experiment and task, or
+`seed_<n>_<scale>.json` if a record of another scale has that name. It is written atomically.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ COMMITTED = pathlib.Path("results")
 SCHEMA_PATH = pathlib.Path(__file__).with_name("record_schema.json")
 MAX_CURVE_POINTS = 500
 BUDGET_FIELDS = ("num_env_frames", "num_env_steps")
-# What decides how a run goes. Results, documentation and published numbers may differ from the commit freely.
+# Paths that can affect a run. Results, documentation and published numbers may differ from the commit.
 CODE_PATHS = ("repro", "paper_configs", "setup.cfg", "requirements.lock", ":(exclude)paper_configs/published")
 PACKAGES = {
     "tensorflow": "tensorflow",
@@ -52,7 +52,7 @@ class RecordError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class StoredRecord:
-    """A valid record and the file it came from."""
+    """Valid record and the file that it was read from."""
 
     path: pathlib.Path
     record: dict[str, Any]
@@ -60,7 +60,7 @@ class StoredRecord:
 
 @dataclasses.dataclass(frozen=True)
 class ValidationError:
-    """A file that is no valid record, and why, in one sentence."""
+    """File that is not a valid record, and a sentence that says why."""
 
     path: pathlib.Path
     message: str
@@ -72,38 +72,38 @@ def is_elsewhere(experiment: str) -> bool:
 
 
 def as_folder(name: str) -> str:
-    """Returns a task, or the path of a config, as one component of a path: `my/lander.py` as `my+lander.py`."""
+    """Returns the name of a task, or the path of a config, as one path component: `my/lander.py` as `my+lander.py`."""
     return re.sub("[:/]", "+", name)
 
 
 def record_path(
     results_dir: str | os.PathLike[str], paper: str, experiment: str, task: str, agent: str, seed: int
 ) -> pathlib.Path:
-    """Returns `<results_dir>/<paper>/<experiment>/<task>/<agent>/seed_<n>.json`, where a run's record lies.
+    """Returns the path of a run's record, `<results_dir>/<paper>/<experiment>/<task>/<agent>/seed_<n>.json`.
 
     Args:
         results_dir: `results` for desk and paper scale, `runs/records` for smoke.
-        paper: short name, as `impala`.
-        experiment: name of the file in `paper_configs/<paper>`, without `.py`, or the path of one elsewhere.
-        task: canonical task name, as `space_invaders`.
-        agent: name of the agent, the config's field `agent`.
-        seed: seed of the run, 0 or more.
+        paper: Short name, such as `impala`.
+        experiment: Name of the file in `paper_configs/<paper>`, without `.py`, or the path of a file elsewhere.
+        task: Canonical task name, such as `space_invaders`.
+        agent: Name of the agent, the config's field `agent`.
+        seed: Seed of the run, 0 or more.
     """
     return pathlib.Path(results_dir, paper, as_folder(experiment), as_folder(task), agent, f"seed_{seed}.json")
 
 
 def path_of_scale(path: pathlib.Path, scale: str) -> pathlib.Path:
-    """Returns where a run's record of this scale lies or is to lie.
+    """Returns the path of a run's record of this scale, whether it exists or not.
 
     Args:
-        path: from `record_path`.
-        scale: one of `repro.config.SCALES`.
+        path: Path from `record_path`.
+        scale: One of `repro.config.SCALES`.
 
     Returns:
         `path` itself, unless a record of another scale has that name; then `seed_<n>_<scale>.json` beside it.
 
     Raises:
-        RecordError: what lies at `path` is no valid record.
+        RecordError: The file at `path` is not a valid record.
     """
     if path.exists() and read_record(path)["scale"] != scale:
         return _with_scale(path, scale)
@@ -111,17 +111,17 @@ def path_of_scale(path: pathlib.Path, scale: str) -> pathlib.Path:
 
 
 def find_record(path: pathlib.Path, scale: str) -> dict[str, Any] | None:
-    """Reads a run's record of this scale from where `path_of_scale` says that it lies.
+    """Reads a run's record of this scale from its path, as in `path_of_scale`.
 
     Args:
-        path: from `record_path`.
-        scale: one of `repro.config.SCALES`.
+        path: Path from `record_path`.
+        scale: One of `repro.config.SCALES`.
 
     Returns:
-        As `read_record`; None where there is none.
+        Record as from `read_record`; None if there is none.
 
     Raises:
-        RecordError: what lies there is no valid record.
+        RecordError: A file there is not a valid record.
     """
     record = read_record(path) if path.exists() else None
     if record is None or record["scale"] == scale:
@@ -135,17 +135,18 @@ def _with_scale(path: pathlib.Path, scale: str) -> pathlib.Path:
 
 
 def write_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> None:
-    """Validates a record, puts it at `path` in one step, and notes its checksum at the top of the folder of results.
+    """Validates a record, writes it to `path` atomically, and adds its checksum at the top of the folder of results.
 
-    Whatever goes wrong, a file already at `path` stays as it was; see `files.write_whole`.
+    If the file cannot be written, one already at `path` stays as it was; see `files.write_whole`. A file outside the
+    record layout gets no checksum.
 
     Args:
-        path: the file to make or replace; missing directories are made.
-        record: follows `record_schema.json`; plain Python numbers, all finite.
+        path: File to make or replace; missing directories are made.
+        record: Record that follows `record_schema.json`, with plain Python numbers, all finite.
 
     Raises:
-        RecordError: the record breaks the schema or holds NaN or infinity, or the file cannot be written
-            (disk full, no permission).
+        RecordError: The record is not valid, such as with NaN or infinity; the file cannot be written, such as on a
+            full disk; or the file is written, but its checksum is not.
     """
     path = pathlib.Path(path)
     problem = _find_error(record)
@@ -169,23 +170,23 @@ def write_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> Non
 
 
 def _root(path: pathlib.Path, record: Mapping[str, Any]) -> pathlib.Path | None:
-    """The folder of results that a record lies in at its place; None where it lies elsewhere."""
+    """Returns the root of the record layout that `path` fits into for this record; None if it does not fit."""
     root = path.parents[4] if len(path.parents) > 4 else path.parent
     expected = record_path(root, *(record[key] for key in ("paper", "experiment", "task", "agent", "seed")))
     return root if path in (expected, _with_scale(expected, record["scale"])) else None
 
 
 def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads one record and checks it against the schema and against itself.
+    """Reads one record and checks that it follows the schema and is consistent in itself.
 
     Args:
-        path: a file that `write_record` made.
+        path: File that `write_record` made.
 
     Returns:
-        The record, in the layout of `migrations.SCHEMA_VERSION`.
+        Record in the layout of `migrations.SCHEMA_VERSION`.
 
     Raises:
-        RecordError: no such file, not JSON (also NaN or infinity), or not a valid record.
+        RecordError: The file cannot be read, is not JSON (such as with NaN or infinity), or is not a valid record.
     """
     path = pathlib.Path(path)
     try:
@@ -206,12 +207,11 @@ def read_all(results_dir: str | os.PathLike[str]) -> tuple[list[StoredRecord], l
     """Reads every `seed_<n>.json` and `seed_<n>_<scale>.json` below a directory.
 
     Args:
-        results_dir: root of the record layout; an absent directory holds no records.
+        results_dir: Root of the record layout; a directory that does not exist holds no records.
 
     Returns:
-        The valid records in order of their paths, and an error for each file that is not one. A record
-        whose own fields name another place than the one it lies at is an error too, and so is a second
-        record of a run.
+        The valid records in order of their paths, and an error for each other file. A record whose fields belong to
+        another path is an error, too, and so is a second record of a run.
     """
     stored: list[StoredRecord] = []
     errors: list[ValidationError] = []
@@ -241,14 +241,13 @@ def read_all(results_dir: str | os.PathLike[str]) -> tuple[list[StoredRecord], l
 
 
 def plain_config(config: Mapping[str, Any] | ml_collections.ConfigDict) -> dict[str, Any]:
-    """Returns a config as nested plain dictionaries and lists, as it comes back from JSON.
+    """Returns a config as nested plain dictionaries and lists, as read from JSON.
 
     Args:
-        config: nested mapping or ConfigDict with JSON values; field references are resolved, tuples become
-            lists.
+        config: Nested mapping or ConfigDict with JSON values; field references are resolved, tuples become lists.
 
     Raises:
-        RecordError: a value that JSON cannot hold (NaN, a function, an array).
+        RecordError: A value has no form in JSON (NaN, a function, an array).
     """
     if isinstance(config, ml_collections.ConfigDict):
         config = config.to_dict()
@@ -261,40 +260,43 @@ def plain_config(config: Mapping[str, Any] | ml_collections.ConfigDict) -> dict[
 def config_sha256(config: Mapping[str, Any] | ml_collections.ConfigDict) -> str:
     """Returns the SHA-256 (64 hex digits) of the config's canonical JSON: sorted keys, no spaces, UTF-8.
 
-    The order of fields and tuple against list make no difference.
+    It does not depend on the order of fields, nor on whether a sequence is a tuple or a list.
 
     Args:
-        config: as for `plain_config`.
+        config: As for `plain_config`.
+
+    Raises:
+        RecordError: As for `plain_config`.
     """
     canonical = json.dumps(plain_config(config), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode("utf-8")).hexdigest()
 
 
 def thin_curve(curve: Sequence[Sequence[float]]) -> list[list[float]]:
-    """Returns at most `MAX_CURVE_POINTS` evenly chosen points of a learning curve, the first and the last among them.
+    """Returns at most `MAX_CURVE_POINTS` evenly chosen points of a learning curve, including the first and the last.
 
-    Points are chosen, not averaged, so that each is one that was logged. Points whose return is not finite
-    (no game had ended yet) are left out first.
+    Points are chosen, not averaged, so that each one was logged. Points whose return is not finite, because no game had
+    ended yet, are left out first.
 
     Args:
-        curve: [budget used, mean return] pairs in this order.
+        curve: Pairs [budget used, mean return] in order of the budget.
     """
     return thin([[int(used), float(value)] for used, value in curve if math.isfinite(value)])
 
 
 def thin(points: Sequence[Any], max_points: int = MAX_CURVE_POINTS) -> list[Any]:
-    """Returns at most `max_points` evenly chosen points, 2 or more, the first and the last among them."""
+    """Returns at most `max_points` (2 or more) evenly chosen points, including the first and the last."""
     chosen = np.linspace(0, len(points) - 1, min(len(points), max_points)).round().astype(int)
     return [points[i] for i in chosen]
 
 
 def budget_field(record: Mapping[str, Any]) -> str:
-    """Returns the field that a valid record's budget is in, one of `BUDGET_FIELDS`."""
+    """Returns the name of the field with a valid record's budget, one of `BUDGET_FIELDS`."""
     return next(name for name in BUDGET_FIELDS if name in record)
 
 
 def counted(field: str) -> str:
-    """Returns what a field of a record counts, in words: `frames` of num_env_frames, `agent steps` of agent_steps."""
+    """Returns what a field counts, in words: `frames` for num_env_frames, `agent steps` for agent_steps."""
     return field.removeprefix("num_env_").replace("_", " ")
 
 
@@ -307,9 +309,9 @@ def hardware() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str | None]:
-    """Returns the versions of Python and of the packages a result may depend on; None where not installed.
+    """Returns the versions of Python and of the packages that a result may depend on; None if not installed.
 
-    They come from the packages' metadata, so nothing is imported.
+    They are read from the packages' metadata, so that nothing is imported.
     """
     found: dict[str, str | None] = {"python": platform.python_version()}
     for name, distribution in PACKAGES.items():
@@ -321,16 +323,16 @@ def versions() -> dict[str, str | None]:
 
 
 def git_commit(root: str | os.PathLike[str] = ROOT) -> str | None:
-    """Returns the commit of the checkout at `root`, with `-dirty` when code or configs differ from it.
+    """Returns the commit of the checkout at `root`, with `-dirty` if code or configs differ from it.
 
-    Call it when the run starts: that is the code in memory. Only `CODE_PATHS` count, since a run itself adds
-    records and a reader may edit documentation; untracked files in these paths count.
+    Call it when the run starts, because the code in memory is of this time. Only changes in `CODE_PATHS` count, since
+    a run itself adds records and documentation may be edited; untracked files in these paths do count.
 
     Args:
-        root: top directory of the checkout.
+        root: Top directory of the checkout.
 
     Returns:
-        None where `root` is not the top of a git checkout with a commit, or git is not installed.
+        Commit, or None if `root` is not the top of a git checkout with a commit, or git is not installed.
     """
     try:
         top = run_git(root, "rev-parse", "--show-toplevel")
@@ -344,9 +346,10 @@ def git_commit(root: str | os.PathLike[str] = ROOT) -> str | None:
 
 
 def committed_files(folder: pathlib.Path) -> set[pathlib.Path]:
-    """Returns the files of a folder that are as the last commit has them.
+    """Returns the files of a folder that are committed and unchanged.
 
-    Without git to tell, as in an archive of the project, these are all files of its own `results/` and none elsewhere.
+    Outside a git checkout, as in an archive of the project, these are all files of its own `results/`, and none of any
+    other folder.
     """
     try:
         committed = run_git(folder, "ls-tree", "-r", "-z", "--name-only", "HEAD", ".").split("\0")
@@ -358,11 +361,11 @@ def committed_files(folder: pathlib.Path) -> set[pathlib.Path]:
 
 
 def run_git(root: str | os.PathLike[str], *arguments: str) -> str:
-    """Returns what a git command prints in a folder.
+    """Returns the output of a git command in a folder, without surrounding white space.
 
     Raises:
-        OSError: git is not installed.
-        SubprocessError: the command failed, or took more than a minute.
+        OSError: Git is not installed.
+        SubprocessError: The command failed, or took more than a minute.
     """
     command = ["git", "-C", os.fspath(root), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
@@ -397,12 +400,12 @@ def _gpu_name() -> str | None:
 
 
 def _visible_gpus(gpus: Sequence[Sequence[str]], visible: str | None) -> list[str]:
-    """Names of the GPUs that `CUDA_VISIBLE_DEVICES` leaves, which nvidia-smi does not read.
+    """Returns the names of the GPUs that `CUDA_VISIBLE_DEVICES` leaves visible, which nvidia-smi ignores.
 
     Args:
-        gpus: index, UUID and name of each GPU of the machine.
-        visible: the variable, indices or beginnings of UUIDs, of which those behind an unknown one do not count; None
-            where it is not set. All GPUs count where it names a part of one, as `MIG-...`.
+        gpus: Index, UUID and name of each GPU of the machine.
+        visible: Value of the variable, or None if it is not set: indices or beginnings of UUIDs. The first unknown one
+            and all after it do not count. All GPUs count if it names a part of one, such as `MIG-...`.
     """
     if visible is None or "MIG-" in visible:
         return [name for _, _, name in gpus]
@@ -437,7 +440,7 @@ def _find_error(record: Any) -> str | None:
 
 
 def _content_errors(record: Mapping[str, Any]) -> Iterator[str]:
-    """Yields what the schema cannot say, the cheap and telling checks first."""
+    """Yields errors that the schema cannot express, from cheap and informative checks first."""
     try:
         json.dumps(record, allow_nan=False)
     except ValueError:
@@ -473,12 +476,12 @@ def _content_errors(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _are_rows(values: Sequence[Any], columns: int) -> bool:
-    """Whether each value is a row of so many numbers."""
+    """Returns whether each value is a row of `columns` numbers."""
     if not all(isinstance(row, list | tuple) and len(row) == columns for row in values):
         return False
     return _are_numbers(itertools.chain.from_iterable(values))
 
 
 def _are_numbers(values: Iterable[Any]) -> bool:
-    """Whether each value is an int or a float and none a bool; by their types, since records hold many numbers."""
+    """Returns whether all values are int or float and none is bool; the set of types is fast for many numbers."""
     return all(issubclass(kind, int | float) and kind is not bool for kind in set(map(type, values)))

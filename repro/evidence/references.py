@@ -1,4 +1,4 @@
-"""What results are read against besides their own runs: random players, and the paper's settings."""
+"""References that results are compared with besides other runs: random players, and the paper's settings."""
 
 import pathlib
 from collections.abc import Callable, Iterable, Mapping
@@ -11,23 +11,23 @@ Differences = Callable[[Record], Mapping[str, tuple[Any, Any]]]
 
 
 class References(NamedTuple):
-    """What the runs behind a row are read against.
+    """References for the runs behind a row.
 
-    random: from a record to what a random player scores on its task; None without a record of one.
-    differences: from a record to its settings that are not the paper's, by field: (ours, the paper's).
+    random: Function from a record to a random player's score in its game; None without a record of one.
+    differences: Function from a record to its settings that are not the paper's: field to (ours, the paper's).
     """
 
     random: Callable[[Record], random_player.Level | None]
     differences: Differences
 
     def random_score(self, used: Iterable[Record]) -> float | None:
-        """Returns what a random player scores in the game of some records; None for several games, or without one."""
+        """Returns a random player's mean in the game of some records; None if unknown or different between them."""
         levels = {self.random(record) for record in used}
         level = levels.pop() if len(levels) == 1 else None
         return None if level is None else level.mean
 
     def differing_settings(self, used: Iterable[Record]) -> dict[str, tuple[Any, Any]]:
-        """Returns the settings of some records that are not the paper's, each once: field to (ours, the paper's)."""
+        """Returns the settings of some records that are not the paper's: field to (ours, the paper's)."""
         kinds = {(comparisons.key_of(record), record["config_sha256"]): record for record in used}
         return {name: value for record in kinds.values() for name, value in self.differences(record).items()}
 
@@ -37,11 +37,11 @@ def find_references(
     published_dir: pathlib.Path = published.PUBLISHED_DIR,
     configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
 ) -> References:
-    """Returns the references that some records give.
+    """Returns references made from records and configs.
 
     Args:
-        stored: current records, random players' among them.
-        published_dir, configs_dir: as for `settings.differences`.
+        stored: Current records, including those of random players.
+        published_dir, configs_dir: As for `settings.differences`.
     """
     levels = random_player.levels(stored)
 

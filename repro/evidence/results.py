@@ -1,4 +1,4 @@
-"""Results: our side of a row, from the records of one task, of a claim, or of all tasks of an aggregate."""
+"""Results: our numbers for a row, from the records of one task, of a claim, or of all tasks of an aggregate."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -14,11 +14,11 @@ from repro.evidence.records import budget_field, counted
 from repro.evidence.references import References
 
 PLAIN: Mapping[str, float] = {"random": 0.0, "human": 100.0}
-"""Scores between which a plain one is its own percentage."""
+"""Reference scores with which a plain score is its own percentage."""
 ONE_SCORE, EQUAL_SCORES = "one score", "equal scores"
-"""Why a mean has no interval: neither tells of a spread."""
+"""Reasons why a mean has no interval: neither shows a spread."""
 BOOTSTRAP_SEED = 0
-"""Each row has an rng of its own with this seed, so that its interval depends on nothing but its records."""
+"""Seed of a separate rng for each row, so that the row's interval depends only on its records."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,12 +26,13 @@ class Result:
     """Our result for a row.
 
     Attributes:
-        fields: of a `rows.Row`; empty where nothing answers it.
-        note: what a reader must know.
-        used: the records that the fields were chosen from.
-        shortfalls: tasks, agents and the like that the number is about and `used` lacks.
-        alternatives: intervals that must give the same answer, by what they are in words: without one of the tasks,
-            where these are a part of the row's, or of a reading that the paper leaves open. None where there is none.
+        fields: Attributes of a `rows.Row` by name; empty if nothing answers the row.
+        note: What a reader must know.
+        used: Records behind the fields, including those that the best were chosen from.
+        shortfalls: Tasks, agents and the like that the number is about and `used` lacks.
+        alternatives: Intervals that must give the same answer, by a name in words: those without one of the tasks, if
+            only a part of the row's tasks is available, and those of other readings of what the paper leaves open. A
+            value is None if there is no such interval.
     """
 
     fields: Mapping[str, Any]
@@ -42,17 +43,17 @@ class Result:
 
     @property
     def learned(self) -> bool:
-        """Whether training made the records."""
+        """Whether any of the records comes from training and not from a study."""
         return any(record["schedule"] != "study" for record in self.used)
 
 
 def answer_task(printed: published.PublishedRow, groups: Mapping[Key, Group], field: str | None) -> Result:
-    """Returns our result for a number of one task, where `protocol["best"]` is a number of the runs that end best.
+    """Returns our result for a number of one task; with `protocol["best"]` only the best runs of a search count.
 
     Args:
-        printed: neither a claim nor an aggregate.
-        groups: of all agents and tasks.
-        field: the records' field that the budget is counted in; None for that of their own.
+        printed: Row that is neither a claim nor an aggregate.
+        groups: Groups of all agents and tasks.
+        field: Field of the records that the budget is counted in; None for each record's own budget field.
     """
     paper, experiment, task, agent = printed.paper, printed.experiment, printed.task, printed.agent
     group = groups.get((paper, str(experiment), task, str(agent)), Group(()))
@@ -66,7 +67,7 @@ def answer_task(printed: published.PublishedRow, groups: Mapping[Key, Group], fi
     counted_runs = comparisons.best_runs(printed, group.records)
     fields, notes = summarize_runs(counted_runs, field, printed.measure), list(group.notes)
     if len(counted_runs) < len(group.records):
-        fields["seeds"] = tuple(record["seed"] for record in group.records)  # all that these were chosen from
+        fields["seeds"] = tuple(record["seed"] for record in group.records)  # all runs that the best are chosen from
         means = [record["evaluation"]["mean"] for record in group.records]
         low, high = intervals.best_interval(means, len(counted_runs), np.random.default_rng(BOOTSTRAP_SEED))
         fields["interval"] = (low, high) if low < high else None
@@ -78,7 +79,7 @@ def answer_task(printed: published.PublishedRow, groups: Mapping[Key, Group], fi
             named = comparisons.experiment_and_agent(printed, other)
             read = summarize_runs(groups.get((paper, named[0], task, named[1]), Group(())).records, field)
             ends = (read["value"], read["value"]) if read.get("exact") else read.get("interval")
-            alternatives[f"as {other} reads it"] = ends
+            alternatives[f"with the reading of {other}"] = ends
     shortfalls, more = _of_search(printed, counted_runs, group.records)
     return Result(fields, "; ".join([*notes, *more]), group.records, shortfalls, alternatives)
 
@@ -86,14 +87,14 @@ def answer_task(printed: published.PublishedRow, groups: Mapping[Key, Group], fi
 def _of_search(
     printed: published.PublishedRow, chosen: Sequence[Mapping[str, Any]], every: Sequence[Mapping[str, Any]]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What is less than the paper's protocol about runs that diverged or were to be searched for, and what to note.
+    """Returns shortfalls and notes about runs that diverged and about a missing search of settings.
 
-    Settings that a search tries may diverge, as long as none of the runs that count did.
+    Settings that a search tries may diverge, as long as none of the runs that count did: this is a note, no shortfall.
 
     Args:
-        printed: the row.
-        chosen: the runs that count.
-        every: these and those that they were chosen from.
+        printed: The row.
+        chosen: Runs that count.
+        every: Runs that they were chosen from, including themselves.
     """
     count = sum("diverged" in record for record in every)
     diverged = (f"{count} of {len(every)} runs diverged",) if count else ()
@@ -109,13 +110,13 @@ def _of_search(
 def answer_claim(
     printed: published.PublishedRow, groups: Mapping[Key, Group], references: References, field: str | None
 ) -> Result:
-    """Returns our result for a claim; its budget, games and scale are the least of all that is compared for it.
+    """Returns our result for a claim; its budget, games and scale are the smallest of all runs compared for it.
 
     Args:
-        printed: a claim.
-        groups: of all agents and tasks.
-        references: random players and the paper's settings.
-        field: as for `answer_task`.
+        printed: Row with a claim.
+        groups: Groups of all agents and tasks.
+        references: Random players and the paper's settings.
+        field: As for `answer_task`.
     """
     runs = {key: group.every for key, group in groups.items()}
     found = claims.answer(printed, runs, np.random.default_rng(BOOTSTRAP_SEED), references)
@@ -144,15 +145,15 @@ def answer_aggregate(
     scores: Mapping[str, Mapping[str, float]],
     field: str | None,
 ) -> Result:
-    """Returns our result for an aggregate over tasks: not run before every one of its tasks is.
+    """Returns our result for an aggregate over tasks; without fields until every task has a record.
 
-    It is in percent where scores are normalised, otherwise in the unit of the scores themselves.
+    It is in percent if scores are normalised, otherwise in the unit of the scores.
 
     Args:
-        printed: with a statistic.
-        groups: of all agents and tasks.
-        scores: random and human score of each task of the aggregate; empty where it is not of normalised scores.
-        field: as for `answer_task`.
+        printed: Row with a statistic.
+        groups: Groups of all agents and tasks.
+        scores: Random and human score of each task of the aggregate; empty for scores that are not normalised.
+        field: As for `answer_task`.
     """
     if printed.agent is None or printed.statistic is None:
         return Result({}, "")
@@ -180,13 +181,13 @@ def summarize_runs(
 ) -> dict[str, Any]:
     """Returns the fields of a row: mean over seeds, and its interval over seeds, or over episodes of a single seed.
 
-    Seeds of a study have intervals of their own: those that their records hold are averaged, and a share of cases is
-    over the cases of all.
+    For a study, intervals in the records of several seeds are averaged, and a share of cases has an interval over the
+    cases of all seeds.
 
     Args:
-        records: of one agent on one task at one scale, one a seed; none give no fields.
-        field: the records' field that the budget is counted in; None for that of their own.
-        measure: what the row's number is.
+        records: Records of one agent on one task at one scale, one per seed; without any the result is empty.
+        field: Field of the records that the budget is counted in; None for their own budget field.
+        measure: Number of a record that the row is about.
     """
     if not records:
         return {}
@@ -216,14 +217,14 @@ def summarize_runs(
 
 
 def _has_cases(records: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether each run is a study that has an interval of its own, or cases of which it gives the share."""
+    """Returns whether all records are of a study and either have intervals or are about a share of cases."""
     is_share = records[0]["evaluation"]["unit"].startswith(intervals.SHARE)
     stated = all("interval" in record["evaluation"] for record in records)
     return (is_share or stated) and all(record["schedule"] == "study" for record in records)
 
 
 def _interval_over_cases(records: Sequence[Mapping[str, Any]]) -> statistics.Interval | None:
-    """The interval of a mean over runs from those that they hold, or from all their games or cases together."""
+    """Returns the interval of a mean over runs: from the records' intervals, or else over all games or cases."""
     found = [record["evaluation"] for record in records]
     if any("interval" not in evaluation for evaluation in found):
         return intervals.mean_interval([x for one in found for x in one["returns"]], unit=found[0]["unit"])
@@ -236,34 +237,34 @@ def _interval_over_cases(records: Sequence[Mapping[str, Any]]) -> statistics.Int
 def interval_over_tasks(
     scores: statistics.Scores, runs: Mapping[str, Sequence[Mapping[str, Any]]], statistic: statistics.Statistic
 ) -> tuple[statistics.Interval | None, str]:
-    """Returns the interval over seeds of an aggregate of one agent's scores, in percent, or why it has none.
+    """Returns the interval over seeds of an aggregate of one agent's scores, in percent, or the reason for none.
 
     Args:
-        scores: task to the normalised score of each run.
-        runs: task to its records, in the same order.
-        statistic: of the aggregate.
+        scores: Task to the normalised score of each run.
+        runs: Task to its records, in the same order.
+        statistic: Function of the aggregate.
 
     Returns:
-        The interval and nothing; or None, and in words why: too few runs, runs that depend on each other over tasks and
-        are not the same ones on all of them, or resamples that are all one number.
+        The interval and an empty string; or None and a sentence with the reason: too few runs, dependent tasks without
+        the same runs on all of them, or resamples that all give the same number.
     """
     of_tasks = list(runs.values())
     dependent = comparisons.are_dependent(of_tasks)
     if dependent and not comparisons.are_same_runs(of_tasks):
-        return None, "an interval takes the same seeds on all tasks that are learned together or in a sweep"
+        return None, "an interval needs the same seeds on all tasks that are learned together or in a sweep"
     return _aggregate_interval(scores, statistic, "runs", dependent)
 
 
 def _aggregate_interval(
     scores: statistics.Scores, statistic: statistics.Statistic, samples: str, dependent: bool = False
 ) -> tuple[statistics.Interval | None, str]:
-    """The interval in percent or why there is none; `samples` says what has a score."""
+    """Returns the interval in percent, or the reason for none; `samples` names what has a score: runs or games."""
     if min(map(len, scores.values())) < statistics.MIN_BOOTSTRAP_RUNS:
-        return None, f"an interval takes {statistics.MIN_BOOTSTRAP_RUNS} {samples} on each task"
+        return None, f"an interval needs {statistics.MIN_BOOTSTRAP_RUNS} {samples} on each task"
     rng = np.random.default_rng(BOOTSTRAP_SEED)
     interval = statistics.stratified_interval(scores, statistic, rng, dependent=dependent)
     if interval is None:
-        return None, f"no interval, since all {samples} give one number"
+        return None, f"no interval, since all {samples} give the same number"
     return (100 * interval[0], 100 * interval[1]), ""
 
 
@@ -273,16 +274,16 @@ def _summarize_tasks(
     references: Mapping[str, Mapping[str, float]],
     field: str | None,
 ) -> tuple[dict[str, Any], str]:
-    """Our result for an aggregate as fields of a `Row`, in percent, and why it has no interval, empty where it has one.
+    """Returns an aggregate's fields of a `Row`, in percent, and the reason for no interval, empty if it has one.
 
-    The interval is over the games of all runs where some task has a single run, or too few for one over runs and the
-    paper has one itself: no further run takes an interval away there.
+    The interval is over the games of all runs if some task has a single run, or if some task has too few for one over
+    runs and the paper has a single run itself. In the second case, further runs never remove the interval.
 
     Args:
-        printed: with a statistic.
-        done: task to its records, one a seed, at least one each; tasks of one agent.
-        references: random and human score of each of these tasks.
-        field: the records' field that the budget is counted in; None for that of their own.
+        printed: Row with a statistic.
+        done: Task to one agent's records, one per seed, at least one for each task.
+        references: Random and human score of each of these tasks.
+        field: Field of the records that the budget is counted in; None for their own budget field.
     """
     assert printed.statistic is not None
     function = statistics.STATISTICS[printed.statistic]
@@ -312,7 +313,7 @@ def _of_tasks_at_hand(
     done: Mapping[str, Sequence[Mapping[str, Any]]],
     references: Mapping[str, Mapping[str, float]],
 ) -> str:
-    """The aggregate over some of the tasks in words, where these are all that an agent learns together; else empty."""
+    """Describes the aggregate over the available tasks if an agent learned them together; otherwise empty."""
     if not comparisons.learned_together(list(done.values())):
         return ""
     assert printed.statistic is not None
@@ -323,15 +324,16 @@ def _of_tasks_at_hand(
 def _normalised_means(
     done: Mapping[str, Sequence[Mapping[str, Any]]], references: Mapping[str, Mapping[str, float]]
 ) -> dict[str, np.ndarray]:
-    """The human-normalised mean of each run, by task."""
+    """Returns the human-normalised mean of each run, by task."""
     means = {task: [record["evaluation"]["mean"] for record in records] for task, records in done.items()}
     return statistics.normalised_scores(means, references)
 
 
 def _budget(records: Sequence[Mapping[str, Any]], field: str | None) -> dict[str, Any]:
-    """The smallest budget of some runs and what it counts, by a field of theirs or, with None, that of their own.
+    """Returns the fields `budget`, the smallest one of some runs, and `counts`, its unit in words.
 
-    A run that diverged had the budget of the others: more of it had changed nothing.
+    Runs that diverged are left out if there are others, because more training would have changed nothing. With None as
+    `field` it is the records' own budget field.
     """
     field = field or budget_field(records[0])
     ended = [record[field] for record in records if "diverged" not in record]
@@ -339,9 +341,9 @@ def _budget(records: Sequence[Mapping[str, Any]], field: str | None) -> dict[str
 
 
 def _scores_of_one_seed(record: Mapping[str, Any]) -> str:
-    """What the evaluation of a single record has a score of.
+    """Returns what each score of a record's evaluation belongs to: `episodes`, `repetitions` or `resamples`.
 
-    Where a study states the interval of several values itself, they are bootstrap resamples (`study.StudyResult`).
+    The values of a study that states their interval itself are bootstrap resamples (`study.StudyResult`).
     """
     if record["schedule"] != "study":
         return "episodes"
@@ -350,7 +352,7 @@ def _scores_of_one_seed(record: Mapping[str, Any]) -> str:
 
 
 def _measured(record: Mapping[str, Any], measure: published.Measure) -> float:
-    """The number of a record that a published row asks for."""
+    """Returns the number of a record that a published row is about."""
     if measure == "evaluation":
         return record["evaluation"]["mean"]
     if measure == "wall_minutes":

@@ -17,43 +17,44 @@ class Row:
     """One row of the tables, in plain values.
 
     Attributes:
-        paper, experiment, task, agent: what is run; experiment and agent are None where nothing here answers.
-        table, column: where the number is printed and what the paper calls the agent; None for a run of ours
-            that answers no printed number.
-        statistic: one of `statistics.STATISTICS` for an aggregate over tasks, else None.
-        statement: the claim behind the number, where it is not a number of a table; else None.
-        claim: by what runs answer the statement, as in `published.PublishedRow`.
-        unit: unit of published, value and interval.
-        published: the printed number, or None.
-        published_seeds: the paper's runs, or None.
-        published_budget: the paper's training budget, in `budget_field`.
-        budget_field: num_env_frames, num_env_steps, agent_steps or gradient_steps; None without a published budget.
-        counts: what `budget` counts, in words.
-        better, margin: how `published` is met, as in `published.PublishedRow`.
-        value: mean of ours over seeds of the mean over episodes, None when not run; for an aggregate, that of all
-            its tasks.
-        interval: 95 % interval of `value`; None when not run, with a single score, or with equal ones.
-        interval_over: `seeds` when there are several, `episodes` when there is one or an aggregate has too few runs,
-            `repetitions` of a study, or bootstrap `resamples` of them.
-        no_interval: why a mean of runs or games has none, in words; empty where it has one or needs none. The note says
-            it of claims and aggregates.
-        random, human: reference scores of the task, printed or of our own random player, or None.
-        random_is_printed: whether `random` is.
-        budget: smallest budget of our runs, in `budget_field`.
-        share: `budget` over `published_budget`.
-        seeds: the seeds of our runs; where the best of them count, of all that these were chosen from.
-        episodes: fewest episodes evaluated in one of our runs.
-        scale: scale of our runs, None when not run.
-        exact: whether `value` is exact, and needs no interval.
-        trained: whether agents that were trained, and not a study alone, are behind `value`.
-        finding: as in `verdicts`; None when there is no printed number to judge by.
-        shortfalls: what is less than the paper's protocol behind `value`, in words; empty where nothing is, or nothing
-            was run.
-        settings: settings of our runs that are not the paper's, in words.
-        sentence, main: as in `published.PublishedRow`.
-        command: makes the row's runs again, or without any its first ones; None where there is no config for it.
-        note: what a reader must know: stale or unpooled records, why an aggregate is not run; empty
-            otherwise.
+        paper, experiment, task, agent: Names of the runs; experiment and agent are None if nothing answers the row.
+        unit: Unit of `published`, `value` and `interval`.
+        table, column: Table of the printed number and the paper's name of the agent; None for runs of ours that answer
+            no printed number.
+        statistic: One of `statistics.STATISTICS` for an aggregate over tasks, otherwise None.
+        statement: Sentence behind the number if it is not a number of a table, otherwise None.
+        claim: Kind of claim that answers the statement, as in `published.PublishedRow`.
+        better, margin: How our number must compare with `published`, as in `published.PublishedRow`.
+        published: Printed number, or None.
+        published_seeds: Number of the paper's runs, or None.
+        published_budget: The paper's training budget, in `budget_field`.
+        budget_field: `num_env_frames`, `num_env_steps`, `agent_steps` or `gradient_steps`; None without a published
+            budget.
+        counts: What `budget` counts, in words.
+        value: Our number, such as the mean over seeds of the mean over episodes, or the aggregate over all tasks; None
+            if not run.
+        interval: 95 % interval of `value`; None if not run, with a single score, or with equal scores.
+        interval_over: What the interval is over: `seeds` if there are several, `episodes` if there is one or an
+            aggregate has too few runs, `repetitions` of a study, or bootstrap `resamples` of them.
+        no_interval: Why a mean of runs or games has no interval; empty if it has one or needs none. For claims and
+            aggregates the reason is in `note`.
+        random, human: Reference scores of the task, printed or of our own random player, or None.
+        random_is_printed: Whether `random` is a printed score.
+        budget: Smallest budget of our runs, in `budget_field`.
+        share: Ratio of `budget` to `published_budget`.
+        seeds: Seeds of our runs; if only the best count, of all runs that these were chosen from.
+        episodes: Fewest evaluation episodes of one of our runs.
+        scale: Scale of our runs; None if not run.
+        exact: Whether `value` is exact and needs no interval.
+        trained: Whether `value` comes from trained agents and not from studies alone.
+        finding: Finding as in `verdicts`; None if there is no printed number.
+        shortfalls: What `value` lacks of the paper's protocol, in words; empty if it lacks nothing or was not run.
+        settings: Settings of our runs that are not the paper's, in words.
+        sentence, main: As in `published.PublishedRow`.
+        command: Shell command that makes the row's runs again, or its first ones if it has none; None if there is no
+            config for it.
+        note: What a reader must know, such as stale records, records that are not averaged, or why an aggregate is not
+            run; empty otherwise.
     """
 
     paper: str
@@ -97,7 +98,7 @@ class Row:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The finding in one word, also of what is missing (`verdict_of`); None without a printed number."""
+        """Verdict from the finding and the shortfalls (`verdict_of`); None without a printed number."""
         return None if self.finding is None else verdict_of(self.finding, self.shortfalls)
 
 
@@ -112,11 +113,14 @@ def make_rows(
     """Returns a row for every published number, then one for every scale of a group that answers none, paper by paper.
 
     Args:
-        groups: from `group_records`.
-        papers: papers to show, default all with published numbers or records.
-        experiment: only rows of this experiment.
-        published_dir: published numbers.
-        configs_dir: configs, to know which rows have a command.
+        groups: Groups from `group_records`.
+        papers: Papers to show; None for all with published numbers or records.
+        experiment: Experiment whose rows are returned; None for all.
+        published_dir: Folder of published numbers.
+        configs_dir: Folder of configs, which give rows their settings and commands.
+
+    Raises:
+        PublishedError: Published numbers are malformed.
     """
     known = published.papers(published_dir)
     if papers is None:
@@ -142,12 +146,12 @@ def rows_for(
     configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
     others: Iterable[StoredRecord] = (),
 ) -> list[Row]:
-    """Returns only the rows of the given records and the claims that they answer: what a finished run prints.
+    """Returns only the rows of the given records and of the claims that they answer, for a finished run to print.
 
     Args:
-        stored: valid records, as `records.read_all` gives them or those of one run.
-        configs_dir: current configs.
-        others: further records, for `missing_players`; they have no rows.
+        stored: Valid records, from `records.read_all` or of one run.
+        configs_dir: Folder of current configs.
+        others: Further records, for `missing_players`; they have no rows.
     """
     stored = list(stored)
     keys = {comparisons.key_of(item.record) for item in stored}
@@ -159,9 +163,9 @@ def rows_for(
 
 
 def missing_players(stored: Iterable[StoredRecord], others: Iterable[StoredRecord]) -> list[StoredRecord]:
-    """Returns the random players of games that `stored` has none of, as claims about scores need them.
+    """Returns the records of random players in `others` for experiments and tasks on which `stored` has none.
 
-    One of a game and seed is enough, since all hold the same episodes.
+    Claims about scores need them. One per seed is enough, since records of other scales hold the same episodes.
     """
     keys = {comparisons.key_of(item.record) for item in stored}
     players = {
@@ -173,12 +177,12 @@ def missing_players(stored: Iterable[StoredRecord], others: Iterable[StoredRecor
 
 
 def row_key(row: published.PublishedRow | Row) -> Key:
-    """Returns where the records of a row's own agent and task are."""
+    """Returns the key of the group with the records of a row's agent and task."""
     return (row.paper, str(row.experiment), row.task, str(row.agent))
 
 
 def _compares(printed: published.PublishedRow, group: Group | None) -> bool:
-    """Whether the records of a group are what a printed number asks for."""
+    """Returns whether the records of a group answer a printed number."""
     if group is None or printed.statistic is not None or printed.claim is not None:
         return False
     units = {record["evaluation"]["unit"] for record in group.records}
@@ -195,9 +199,9 @@ def printed_row(
     """Returns the row of one printed number.
 
     Args:
-        printed: that number.
-        groups, published_dir, configs_dir: as for `make_rows`.
-        references: of all records.
+        printed: Printed number.
+        groups, published_dir, configs_dir: As for `make_rows`.
+        references: References made from all records.
     """
     scores: Mapping[str, Mapping[str, float]] = {}
     if printed.normaliser is not None:
@@ -222,7 +226,7 @@ def printed_row(
     if ours.fields and beside is None:
         notes.append("no random player's record to compare with")
     if dissent := findings.find_dissent(printed, ours, share, beside):
-        notes.append(f"not answered the same {' or '.join(dissent)}")
+        notes.append(f"the answer differs {' or '.join(dissent)}")
     if not ours.fields and printed.cannot_run is not None:
         notes.append(f"needs {printed.cannot_run}")
     return Row(
@@ -259,7 +263,7 @@ def printed_row(
 
 
 def _own_row(key: Key, group: Group, references: References, configs_dir: pathlib.Path) -> Row:
-    """The row of runs that answer no printed number."""
+    """Returns the row of runs that answer no printed number."""
     paper, experiment, task, agent = key
     units = sorted({record["evaluation"]["unit"] for record in group.records})
     runs = list(map(commands.of_record, group.records)) or commands.with_seeds(

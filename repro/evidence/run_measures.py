@@ -1,4 +1,4 @@
-"""What claims read off single runs besides the final evaluation: divergences, contraction, scores and times."""
+"""Measures of single runs for claims, besides the final evaluation: divergences, contraction, scores and times."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,17 +10,17 @@ from repro.evidence.records import BUDGET_FIELDS
 Record = Mapping[str, Any]
 
 WINDOW_FRACTION = 0.1
-"""Share of the logged rows that counts as the start of training, and as its end."""
+"""Share of the logged rows that counts as the start of training, and the same share as its end."""
 MIN_DIVERGENCE = 1e-12
-"""Nats; a smaller mean is taken for this one, so that it has a logarithm."""
+"""Lower limit of mean divergences in nats, so that they have a logarithm."""
 MIN_MOVE = 1e-9
-"""Smallest change of a column over a run; a smaller one is rounding."""
+"""Smallest change of a column over a run that is not rounding."""
 TOLERANCE = 1e-9
-"""Relative; a curve reaches a level that it misses by rounding."""
+"""Relative tolerance: a curve that misses a level by rounding reaches it."""
 
 
 def column(record: Record, name: str) -> np.ndarray | None:
-    """Returns one column of a record's `series`, [N]; None where the record keeps no such column or no row."""
+    """Returns one column of a record's `series`, [N]; None if the record has no such column or no row."""
     series = record.get("series", {"columns": [], "rows": []})
     if name not in series["columns"] or not series["rows"]:
         return None
@@ -29,7 +29,7 @@ def column(record: Record, name: str) -> np.ndarray | None:
 
 
 def _columns(record: Record, function: str, *names: str) -> list[np.ndarray]:
-    """Columns of a record's `series`, each [N]; a ValueError that begins with `function` where one is not there."""
+    """Returns columns of a record's `series`, each [N]; raises a ValueError that names `function` if one is missing."""
     found = [values for name in names if (values := column(record, name)) is not None]
     if len(found) < len(names):
         needed = " and ".join(map(repr, names))
@@ -38,11 +38,12 @@ def _columns(record: Record, function: str, *names: str) -> list[np.ndarray]:
 
 
 def holds(record: Record, need: str) -> bool:
-    """Whether a record has what a claim reads off it.
+    """Returns whether a record has a part that a claim needs.
 
     Args:
-        need: `curve`, at least a point of it; `series.<name>`, a column; `sampled_hparams`, settings sampled for the
-            run, or `sampled_hparams.<name>`, one of them.
+        record: Any valid record.
+        need: Name of the part: `curve` with at least one point; `series.<name>`, a column of the log;
+            `sampled_hparams`, settings sampled for the run; or `sampled_hparams.<name>`, one of them.
     """
     part, _, name = need.partition(".")
     if part == "series":
@@ -51,27 +52,27 @@ def holds(record: Record, need: str) -> bool:
 
 
 def start_and_end(values: np.ndarray) -> tuple[float, float]:
-    """Returns the mean over the first tenth of the rows of a log and that over its last tenth.
+    """Returns the means over the first and the last tenth of the rows of a log.
 
-    The start is no single row, since a divergence from replayed behaviour is zero before the first update.
+    The start is not a single row, since a divergence from replayed behaviour is zero before the first update.
 
     Args:
-        values: [N], N at least 1; tenths are rounded up, so that one row is both start and end.
+        values: [N], N at least 1; tenths are rounded up, so that a single row is both start and end.
     """
     count = int(np.ceil(WINDOW_FRACTION * len(values)))
     return float(values[:count].mean()), float(values[-count:].mean())
 
 
 def divergences(record: Record) -> tuple[float, float]:
-    """Returns KL(mu || pi) at the start and at the end of a run, in nats, as `start_and_end` takes them.
+    """Returns KL(mu || pi) at the start and at the end of a run, in nats, by `start_and_end`.
 
     Each row of the log is the mean over samples from the replay memory.
 
     Args:
-        record: with a column `kl`.
+        record: Record with a column `kl`.
 
     Raises:
-        ValueError: it has none.
+        ValueError: The column is missing.
     """
     (values,) = _columns(record, "divergences", "kl")
     start, end = start_and_end(values)
@@ -79,33 +80,33 @@ def divergences(record: Record) -> tuple[float, float]:
 
 
 def logged(record: Record, columns: Sequence[str]) -> tuple[float, float]:
-    """Returns what the log of a run holds at its start and at its end, as `start_and_end` takes them.
+    """Returns the mean of columns of a run's log at the start and at the end, by `start_and_end`.
 
     Args:
-        record: of the run.
-        columns: whose mean is taken.
+        record: Record of the run.
+        columns: Columns that are averaged.
 
     Raises:
-        ValueError: it lacks one of them.
+        ValueError: A column is missing.
     """
     start, end = np.mean([start_and_end(values) for values in _columns(record, "logged", *columns)], axis=0)
     return float(start), float(end)
 
 
 def turning_back(record: Record, columns: Sequence[str]) -> float:
-    """Returns how far columns of a log turn back over how far they go, in [0, 1], median over columns.
+    """Returns the ratio of how far columns of a log turn back to how far they go, in [0, 1], median over columns.
 
-    The course of a column is its means over tenths of the log. It goes up by the largest rise from one tenth to a later
-    one, and down by the largest fall: the smaller of these counts over the larger. So what only rises, only falls or
-    never moves has 0, and what comes back all the way has 1. The median is above a number where at least half of
-    the columns are, so that a few which come back do not stand for all.
+    The course of a column is its means over tenths of the log. Its number is the ratio of the smaller to the larger of
+    two moves: the largest rise from one tenth to a later one, and the largest fall. A column that only rises, only
+    falls or never moves has 0, and one that comes back all the way has 1. The median is above a number only if at least
+    half of the columns are, so that a few columns that come back do not decide.
 
     Args:
-        record: of the run.
-        columns: of its log.
+        record: Record of the run.
+        columns: Columns of its log.
 
     Raises:
-        ValueError: it lacks one of them.
+        ValueError: A column is missing.
     """
     shares = []
     for values in _columns(record, "turning_back", *columns):
@@ -118,18 +119,18 @@ def turning_back(record: Record, columns: Sequence[str]) -> float:
 
 
 def share_of_log_above(record: Record, columns: Sequence[str], others: Sequence[str], factor: float) -> float:
-    """Returns the share of a log in which columns are above others times a factor, in percent; equal ones count half.
+    """Returns the share of a log in which columns are above others times a factor, in percent; ties count half.
 
-    So what never moves from one common value has 50 % with a factor of 1, and not all.
+    So columns that never move from a common value have 50 % with a factor of 1.
 
     Args:
-        record: of the run.
-        columns: of its log.
-        others: the column that each of these is compared with.
-        factor: of the others.
+        record: Record of the run.
+        columns: Columns of its log.
+        others: For each of `columns` the column that it is compared with.
+        factor: Factor of the others.
 
     Raises:
-        ValueError: it lacks one of them.
+        ValueError: A column is missing.
     """
     excess = np.subtract(
         _columns(record, "share_of_log_above", *columns),
@@ -139,17 +140,18 @@ def share_of_log_above(record: Record, columns: Sequence[str], others: Sequence[
 
 
 def distances_of_heads(record: Record, metaparameters: Sequence[str]) -> tuple[float, float]:
-    """Returns how far the metaparameters of heads differ at the end of a run, as `start_and_end` takes it.
+    """Returns how far the metaparameters of heads differ at the end of a run, by `start_and_end`.
 
     Args:
-        record: of STACX with three heads, of which the first acts.
-        metaparameters: names of columns without the number of the head.
+        record: Record of STACX with three heads, of which the first acts.
+        metaparameters: Names of columns without the number of the head.
 
     Returns:
-        Mean distance over metaparameters between the two auxiliary heads, and from these to the main one.
+        Distance between the two auxiliary heads, and mean distance from these to the main one, each a mean over
+        metaparameters.
 
     Raises:
-        ValueError: a column is missing.
+        ValueError: A column is missing.
     """
     main, second, third = (
         np.array(
@@ -165,46 +167,49 @@ def distances_of_heads(record: Record, metaparameters: Sequence[str]) -> tuple[f
 
 
 def contraction_rates(record: Record) -> tuple[float, float]:
-    """Returns the observed contraction rate of a run at its end, as `start_and_end` takes it, and over the whole log.
+    """Returns the observed contraction rate of a run at its end, by `start_and_end`, and over the whole log.
 
-    Each row of the log is the mean of C-trace's Equation 5 over a batch, rows with few steps left among them.
+    Each row of the log is the mean of C-trace's Equation 5 over a batch, including positions with few steps left.
 
     Args:
-        record: with a column `contraction`.
+        record: Record with a column `contraction`.
 
     Raises:
-        ValueError: it has none.
+        ValueError: The column is missing.
     """
     (values,) = _columns(record, "contraction_rates", "contraction")
     return start_and_end(values)[1], float(values.mean())
 
 
 def contraction_excesses(record: Record) -> tuple[float, float]:
-    """Returns how far a run's observed contraction rate lies above its target, as `contraction_rates` takes both.
+    """Returns how far a run's observed contraction rate is above its target, for the same windows as its rate.
 
-    The target of a row of the log is the mean of max(Gamma, gamma^N) over the same batch (C-trace, Eq. 7). Rows of a
-    sequence with few steps left cannot reach Gamma, so that rates are compared with this mean and not with Gamma.
+    The target of a row of the log is the mean of max(Gamma, gamma^N) over the same batch (C-trace, Eq. 7). Positions of
+    a sequence with few steps left cannot reach Gamma, so rates are compared with this mean and not with Gamma.
 
     Args:
-        record: with columns `contraction` and `contraction_target`.
+        record: Record with columns `contraction` and `contraction_target`.
 
     Returns:
-        Rate minus target at the end, and over the whole log; 0 where the target is met exactly.
+        Rate minus target at the end, and over the whole log, as for `contraction_rates`; 0 if the target is met.
 
     Raises:
-        ValueError: it lacks one of them.
+        ValueError: A column is missing.
     """
     rates, targets = _columns(record, "contraction_excesses", "contraction", "contraction_target")
     return start_and_end(rates - targets)[1], float((rates - targets).mean())
 
 
 def first_reach(x: np.ndarray, values: np.ndarray, level: float | np.ndarray) -> np.ndarray:
-    """Returns where curves first stand at a level or above it, infinity where they never do.
+    """Returns the x at which curves first reach a level; infinity if they never do.
 
     Args:
-        x: [N], increasing: frames or seconds; or [..., N], those of each curve.
-        values: [..., N], scores at these places.
-        level: [...] or one for all.
+        x: Increasing frames or seconds of all curves, [N], or of each curve, [..., N].
+        values: Scores at these points, [..., N].
+        level: Level of each curve, [...], or one for all.
+
+    Returns:
+        [...], with a tolerance for rounding (`TOLERANCE`).
     """
     level = np.asarray(level)[..., None]
     reached = values >= level - TOLERANCE * np.abs(level)
@@ -216,12 +221,12 @@ def on_common_frames(records: Sequence[Record]) -> tuple[np.ndarray, np.ndarray]
     """Returns the learning curves of runs at the same frames, so that they can be averaged.
 
     Args:
-        records: one a run, each with a curve.
+        records: One record per run, each with a curve.
 
     Returns:
-        The frames, [P], every one that some curve has a point at, from where the last curve begins to where the
-        first one ends; and the scores, [runs, P], linear between the points of a curve. A curve that begins after
-        another has ended keeps its first score before, and that of a run that diverged its last one.
+        Frames, [P], at which some curve has a point, from the latest beginning of a curve to the earliest end of a
+        run that did not diverge; and scores, [runs, P], linear between the points of a curve. Before its first point a
+        curve has its first score, and after the end of a run that diverged its last one.
     """
     curves = [np.array(record["curve"], np.float64) for record in records]
     ends = [curve[-1, 0] for curve, record in zip(curves, records) if "diverged" not in record]
@@ -232,11 +237,11 @@ def on_common_frames(records: Sequence[Record]) -> tuple[np.ndarray, np.ndarray]
 
 
 def untrained_score(record: Record) -> float | None:
-    """Returns the score at a curve's first point, which the policy made before it had learned.
+    """Returns the score at a curve's first point, which is that of the untrained policy.
 
     Returns:
-        The score; None where the curve has no point, or begins after the first tenth of its frames, or with episodes
-        that were cut, which score less than whole ones (`env.stagger_steps`).
+        Score; None if the curve has no point, begins after the first tenth of its frames, or begins with episodes that
+        were cut and score less than whole ones (`env.stagger_steps`).
     """
     if not record["curve"] or record["config"]["env"].get("stagger_steps", 0):
         return None
@@ -245,15 +250,17 @@ def untrained_score(record: Record) -> float | None:
 
 
 def seconds_at(record: Record, frames: np.ndarray) -> np.ndarray:
-    """Returns the wall-clock seconds of training that a run took to some frames, [P].
+    """Returns the wall-clock seconds of training that a run took up to some frames, [P].
+
+    Seconds are linear between two rows of the log. After the last row, which matters for runs that diverged, they
+    continue at the mean pace.
 
     Args:
-        record: with a column `seconds`, and one of its budget.
-        frames: [P]; between two rows of the log time passes evenly, and after the last one, where the run diverged,
-            at its mean pace.
+        record: Record with a column `seconds` and a column of its budget.
+        frames: Frames, [P].
 
     Raises:
-        ValueError: it lacks one of them.
+        ValueError: A column is missing.
     """
     counted = next((name for name in BUDGET_FIELDS if column(record, name) is not None), BUDGET_FIELDS[0])
     logged, seconds = _columns(record, "seconds_at", counted, "seconds")

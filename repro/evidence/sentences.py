@@ -1,4 +1,4 @@
-"""Sentences: the rows of one printed number or statement together, each counted once."""
+"""Sentences: all rows of one printed number or sentence, which count once."""
 
 import collections
 from collections.abc import Iterable, Sequence
@@ -11,11 +11,11 @@ def sentences(rows: Iterable[Row]) -> list[tuple[Row, Finding, tuple[str, ...]]]
     """Returns each printed number or sentence once, with the finding and the shortfalls of all its rows together.
 
     Args:
-        rows: of one paper or more; those without a printed number are passed over.
+        rows: Rows of one paper or more; those without a printed number are ignored.
 
     Returns:
-        The first row of each, in order. Of a sentence that is contradicted the shortfalls are those of the row that
-        contradicts it with the fewest: what others lack takes nothing from that.
+        For each sentence its first row, finding and shortfalls, in order. A sentence that is contradicted has the
+        shortfalls of the contradicting row with the fewest, since what other rows lack does not weaken that row.
     """
     parts: dict[tuple[str, str | int], list[Row]] = {}
     for index, row in enumerate(rows):
@@ -25,7 +25,7 @@ def sentences(rows: Iterable[Row]) -> list[tuple[Row, Finding, tuple[str, ...]]]
 
 
 def _together(of_one: Sequence[Row]) -> tuple[Finding, tuple[str, ...]]:
-    """The finding and the shortfalls of a sentence from those of its rows."""
+    """Returns the finding and the shortfalls of a sentence from those of its rows."""
     finding = weakest([row.finding for row in of_one if row.finding is not None])
     if finding == "contradicts":
         return finding, min((row.shortfalls for row in of_one if row.finding == finding), key=len)

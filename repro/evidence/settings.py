@@ -1,4 +1,4 @@
-"""Printed hyper-parameters beside those of this repository's configs at the published scale."""
+"""Comparison of printed hyper-parameters with this repository's configs at the published scale."""
 
 import dataclasses
 import pathlib
@@ -10,20 +10,20 @@ from repro.evidence import published, random_player, staleness
 
 SettingStatus = Literal["as printed", "differs", "no config yet", "not a field"]
 NOT_SETTINGS = ("scale", "num_env_frames", "num_env_steps", "evaluation.episodes", "evaluation.num_envs")
-"""Fields by which scales differ in budget: how long is trained, and how many games are played then."""
+"""Fields in which scales differ by their budget: how long training is and how many games are evaluated."""
 
 
 @dataclasses.dataclass(frozen=True)
 class SettingComparison:
-    """One printed setting for one experiment.
+    """Comparison of one printed setting with one experiment.
 
     Attributes:
-        setting: as printed.
-        experiment: one of its experiments.
-        ours: value of `setting.field` in the experiment's config at scale `paper`; the word `absent` where the
-            config has no such field; None where it was not looked up.
-        status: `as printed` or `differs` where `setting.field` was looked up, `not a field` where the setting
-            has no field of a config to go by, `no config yet` where the experiment has no config.
+        setting: Printed setting.
+        experiment: One of the setting's experiments.
+        ours: Value of `setting.field` in the experiment's config at scale `paper`; the word `absent` if the config has
+            no such field; None if it was not looked up.
+        status: `as printed` or `differs` if `setting.field` was looked up, `not a field` if the setting names no field
+            of a config, `no config yet` if the experiment has no config.
     """
 
     setting: published.PublishedSetting
@@ -40,13 +40,13 @@ def compare_settings(
     """Returns every printed setting of a paper beside ours, in printed order, once for each of its experiments.
 
     Args:
-        paper: short name.
-        configs_dir: holds a directory of configs for each paper.
-        published_dir: holds `<paper>.json`.
+        paper: Short name of the paper.
+        configs_dir: Folder with a directory of configs for each paper.
+        published_dir: Folder that holds `<paper>.json`.
 
     Raises:
-        PublishedError: no published numbers of this paper, or malformed ones.
-        RecordError: a config that cannot be loaded.
+        PublishedError: There are no published numbers of this paper, or they are malformed.
+        RecordError: A config cannot be loaded.
     """
     return [
         _compare(setting, experiment, configs_dir)
@@ -58,19 +58,19 @@ def compare_settings(
 def config_differences(
     record: Mapping[str, Any], configs_dir: pathlib.Path = staleness.CONFIGS_DIR
 ) -> dict[str, tuple[Any, Any]]:
-    """Returns the fields in which a record's configuration differs from its agent's at scale `paper`, budget included.
+    """Returns the fields in which a record's config differs from its agent's at scale `paper`, including the budget.
 
     Sections that the agent does not read are left out, and so are the names of the scale and of the agent.
 
     Args:
-        record: a valid record, of a scale `paper` or less.
-        configs_dir: holds a directory of configs for each paper.
+        record: Valid record of any scale.
+        configs_dir: Folder with a directory of configs for each paper.
 
     Returns:
         Field to (ours, the paper's).
 
     Raises:
-        RecordError: a config that cannot be loaded, or there is no such agent now.
+        RecordError: A config cannot be loaded, or the agent does not exist any more.
     """
     reference = staleness.agent_config(record["paper"], record["experiment"], "paper", record["agent"], configs_dir)
     unread = _unread_sections(record["config"], _variant(record, configs_dir))
@@ -85,16 +85,17 @@ def differences(
 ) -> dict[str, tuple[Any, Any]]:
     """Returns the settings of a record that are not the paper's, apart from its budget: field to (ours, the paper's).
 
-    They are those of `config_differences`, and fields that differ from a printed setting. Settings printed for an
-    experiment are not those of an agent with its own value of the field, or that does not read its section, and those
-    printed for one agent (`variants.<agent>.<field>`) are no other agent's.
+    They are the fields of `config_differences` and those that differ from a printed setting. A setting printed for an
+    experiment does not apply to an agent that has its own value of the field or does not read its section, and one
+    printed for an agent (`variants.<agent>.<field>`) does not apply to other agents. A random player has none.
 
     Args:
-        record: a valid record, of a scale `paper` or less.
-        configs_dir, published_dir: as in `compare_settings`.
+        record: Valid record of any scale.
+        configs_dir, published_dir: As for `compare_settings`.
 
     Raises:
-        PublishedError, RecordError: as `compare_settings`.
+        PublishedError: Published numbers of the paper are malformed.
+        RecordError: A config cannot be loaded, or the agent does not exist any more.
     """
     paper, experiment = record["paper"], record["experiment"]
     if record["agent"] == random_player.AGENT:
@@ -131,13 +132,13 @@ def _compare(setting: published.PublishedSetting, experiment: str, configs_dir: 
 
 
 def _variant(record: Mapping[str, Any], configs_dir: pathlib.Path) -> Mapping[str, Any]:
-    """The fields that a record's agent has of its own at scale `paper`; empty where the experiment has one agent."""
+    """Returns the fields of a record's agent in `variants` at scale `paper`; empty if the experiment has one agent."""
     config = staleness.current_config(record["paper"], record["experiment"], "paper", configs_dir)
     return config.get("variants", {}).get(record["agent"], {})
 
 
 def _unread_sections(config: Mapping[str, Any], variant: Mapping[str, Any]) -> set[str]:
-    """The sections that an agent does not read, where its own fields bring another algorithm with all its sections."""
+    """Returns the sections that an agent does not read because its variant has another algorithm with its sections."""
     sections = {name for name, value in variant.items() if isinstance(value, Mapping)}
     if "algorithm" not in variant or not sections:
         return set()

@@ -1,4 +1,4 @@
-"""Whether a record still belongs to its experiment: the config and the behaviour it was made with against today's."""
+"""Tests whether a record is stale: its config and behaviour version are compared with the present ones."""
 
 import functools
 import importlib.util
@@ -13,21 +13,21 @@ from repro.evidence.records import ROOT, RecordError, is_elsewhere, plain_config
 
 CONFIGS_DIR = ROOT / "paper_configs"
 ABSENT = "absent"
-"""Stands for the value of a field that a config does not have."""
+"""Value that stands for a field that a config does not have."""
 RUN_FIELDS = ("env.task", "seed")
-"""What differs between the runs of one experiment."""
+"""Fields that differ between the runs of one experiment."""
 CLUSTER_FIELDS = ("runtime.schedule", "runtime.num_actors", "runtime.num_learners")
-"""What also differs where actors played on a cluster, or several learners made each update: the numbers of both, and
-that they are processes."""
+"""Fields that may also differ with actors on a cluster or several learners: their numbers, and that they are processes.
+"""
 STEPS_OF_EACH = "learner.steps_per_update"
-"""Steps of each environment, in configs of agents whose number of actors says how much is played for an update."""
+"""Field with the steps of each environment per update; with it the number of actors decides the steps of an update."""
 
 
 @functools.cache
 def config_path(paper: str, experiment: str, configs_dir: pathlib.Path = CONFIGS_DIR) -> pathlib.Path:
     """Returns the file of an experiment's config, `<configs_dir>/<paper>/<experiment>.py`.
 
-    An experiment that is named by its file has the path of this file, from the folder of `configs_dir` on.
+    An experiment that is named by its file has this file, relative to the parent of `configs_dir`.
     """
     if is_elsewhere(experiment):
         return configs_dir.parent / experiment
@@ -39,13 +39,13 @@ def current_config(paper: str, experiment: str, scale: str, configs_dir: pathlib
     """Returns `get_config(scale)` of an experiment as plain dictionaries.
 
     Args:
-        paper: short name.
-        experiment: file name without `.py`, or the path of a file elsewhere, whose experiment has this name.
+        paper: Short name of the paper.
+        experiment: File name without `.py`, or the path of a file elsewhere, which is also the experiment's name.
         scale: `smoke`, `desk` or `paper`.
-        configs_dir: holds a directory for each paper.
+        configs_dir: Folder with a directory for each paper.
 
     Raises:
-        RecordError: there is no such experiment, or it has no such scale.
+        RecordError: There is no such experiment, it has no such scale, or its config cannot be loaded.
     """
     path = config_path(paper, experiment, configs_dir)
     if not path.is_file():
@@ -53,7 +53,7 @@ def current_config(paper: str, experiment: str, scale: str, configs_dir: pathlib
         raise RecordError(f"There is no {place}.")
     root = str(configs_dir.resolve().parent)
     if root not in sys.path:
-        sys.path.append(root)  # configs import what they share as paper_configs.<...>
+        sys.path.append(root)  # configs import shared code as paper_configs.<...>
     spec = importlib.util.spec_from_file_location(f"_config_{paper}_{experiment}", path)
     assert spec is not None
     assert spec.loader is not None
@@ -61,17 +61,17 @@ def current_config(paper: str, experiment: str, scale: str, configs_dir: pathlib
     try:
         spec.loader.exec_module(module)
         return plain_config(module.get_config(scale)) | {"experiment": experiment}
-    except Exception as error:  # whatever a config file may raise, the reader learns which file and why
+    except Exception as error:  # a config file may raise anything; the message names the file and the reason
         raise RecordError(f"The config {path}:{scale} cannot be loaded ({error}).") from error
 
 
 def agent_config(
     paper: str, experiment: str, scale: str, agent: str, configs_dir: pathlib.Path = CONFIGS_DIR
 ) -> dict[str, Any]:
-    """Returns `current_config` as one of its agents reads it; a study, which has none, as it is.
+    """Returns `current_config` resolved for one agent; unchanged for an experiment without `variants`.
 
     Raises:
-        RecordError: as `current_config`, or the experiment has no such agent.
+        RecordError: As for `current_config`, or the experiment has no such agent.
     """
     config = current_config(paper, experiment, scale, configs_dir)
     if agent == random_player.AGENT:
@@ -87,18 +87,18 @@ def agent_config(
 def config_difference(
     config: Mapping[str, Any], reference: Mapping[str, Any], ignored: tuple[str, ...] = RUN_FIELDS
 ) -> dict[str, tuple[Any, Any]]:
-    """Returns the fields of `config` that `reference` lacks or holds with another value.
+    """Returns the fields of `config` that `reference` lacks or has with another value.
 
-    Fields that only `reference` has are not differences: a setting that came later carries the old behaviour. Nor are
-    sizes that `reference` leaves to the machine.
+    Fields that only `reference` has are not differences, because a field that is added later must keep the old
+    behaviour. Sizes that `reference` leaves to the machine are not differences, either.
 
     Args:
-        config: nested plain dictionaries.
-        reference: likewise.
-        ignored: dotted names left out, of fields and of whole sections.
+        config: Nested plain dictionaries.
+        reference: Nested plain dictionaries to compare with.
+        ignored: Dotted names of fields and of whole sections that are left out.
 
     Returns:
-        Dotted name to (value in config, value in reference); the latter is `ABSENT` for a lost field.
+        Dotted name to (value in config, value in reference); the latter is `ABSENT` for a field that it lacks.
     """
     flat = flatten(reference)
     sections = tuple(f"{name}." for name in ignored)
@@ -113,16 +113,16 @@ def config_difference(
 
 
 def stale_reason(record: Mapping[str, Any], configs_dir: pathlib.Path = CONFIGS_DIR) -> str | None:
-    """Says why a record no longer belongs to its experiment, or None when it does.
+    """Says why a record is stale; returns None if it is not.
 
-    Every field that the agent read must still exist with the same value, apart from `RUN_FIELDS`, and where actors
-    played on a cluster, or there were several learners, `CLUSTER_FIELDS`, of which agents with `STEPS_OF_EACH` keep the
-    number of actors; a field or an agent that the current config has in addition leaves the record valid. So does any
-    change of the code that leaves the agent's behaviour version as it was.
+    Every field that the agent read must still exist with the same value, except `RUN_FIELDS` and, if actors played on a
+    cluster or there were several learners, `CLUSTER_FIELDS`. For agents with `STEPS_OF_EACH` the number of actors must
+    be the same, too. Additional fields or agents of the current config do not make a record stale, nor does a change of
+    the code that keeps the agent's behaviour version.
 
     Args:
-        record: a valid record.
-        configs_dir: holds a directory for each paper.
+        record: Valid record.
+        configs_dir: Folder with a directory for each paper.
     """
     try:
         current = agent_config(record["paper"], record["experiment"], record["scale"], record["agent"], configs_dir)

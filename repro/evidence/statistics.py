@@ -1,7 +1,7 @@
-"""Normalised scores, aggregates over tasks, and intervals. Randomness is passed in.
+"""Normalised scores, aggregates over tasks, and intervals. Random numbers are passed in.
 
-Aggregates take a mapping from a task to the scores of its runs and never an array, so that runs and tasks cannot
-be taken for each other.
+Aggregates take a mapping from a task to the scores of its runs and never an array, so that runs and tasks cannot be
+confused.
 """
 
 import math
@@ -15,20 +15,20 @@ from scipy import special
 RESAMPLES = 9999
 CURVE_RESAMPLES = 999
 MIN_BOOTSTRAP_RUNS = 4
-"""Fewest runs of an agent on a task for a bootstrap interval; with fewer it covers less than 80 % of cases, not 95.
+"""Fewest runs of an agent on a task for a bootstrap interval; with fewer it covers under 80 % of cases instead of 95 %.
 
-However many tasks there are, since a single one may make nearly all of an aggregate's spread."""
+More tasks do not help, since a single one may make nearly all of an aggregate's spread."""
 DIGITS = 12
-"""Significant digits of a value and its interval: thirds of a run sum to one only nearly, which surpasses nothing."""
+"""Significant digits of a value and its interval, so that rounding errors do not count as surpassing a number."""
 
 Scores: TypeAlias = Mapping[str, Sequence[float] | np.ndarray]
-"""Task to the scores of its runs, one or more, all finite; the runs of a task need not be as many as another's."""
+"""Task to the scores of its runs, one or more, all finite; tasks may have different numbers of runs."""
 
 Interval: TypeAlias = tuple[float, float]
 LEVEL = 0.95
-"""Probability content of an interval, where nothing else is asked for."""
+"""Default confidence level of an interval."""
 Statistic: TypeAlias = Callable[..., np.ndarray]
-"""Function of one array [..., runs] for each task and `axis=-1`, as `scipy.stats.bootstrap` calls it."""
+"""Function of one array [..., runs] per task and of `axis=-1`, as called by `scipy.stats.bootstrap`."""
 
 
 def stratified_interval(
@@ -38,25 +38,25 @@ def stratified_interval(
     confidence: float = LEVEL,
     dependent: bool = False,
 ) -> Interval | None:
-    """Bootstrap interval of an aggregate over tasks: runs are resampled within each task.
+    """Returns the bootstrap interval of an aggregate over tasks; runs are resampled within each task.
 
-    Runs that learned all tasks together, or by the same settings, are resampled on all at once, since chance may raise
-    or lower all of their scores.
+    Runs that learned all tasks together, or with the same settings on all, are resampled on all tasks at once, since
+    chance may raise or lower all of their scores.
 
     Args:
-        scores: of every task.
+        scores: Scores of every task.
         statistic: `median`, `mean`, `interquartile_mean`, `optimality_gap` or `mean_capped`.
-        rng: for the resamples.
-        confidence: probability content in (0, 1).
-        dependent: whether the i-th score of each task is of the same run, or of the same settings.
+        rng: Random numbers of the resamples.
+        confidence: Confidence level in (0, 1).
+        dependent: Whether the i-th score of each task is of the same run, or of the same settings.
 
     Returns:
-        None with fewer than `MIN_BOOTSTRAP_RUNS` of a task, or where all resamples are one number.
+        Interval, or None with fewer than `MIN_BOOTSTRAP_RUNS` runs of a task, or if all resamples give the same number.
 
     Raises:
         TypeError: `scores` is not a mapping.
-        ValueError: no task, a task without runs, or a score that is not finite; or tasks that depend on each other have
-            different numbers of runs.
+        ValueError: There is no task, a task has no runs, a score is not finite, or dependent tasks have different
+            numbers of runs.
     """
     samples = _checked("stratified_interval", scores)
     sizes = [sample.size for sample in samples.values()]
@@ -77,13 +77,16 @@ def stratified_interval(
 
 
 def pointwise_interval(lines: np.ndarray) -> np.ndarray:
-    """Student's 95 % interval of the mean at each point of a curve, each point on its own.
+    """Returns Student's 95 % interval of the mean at each point of a curve, each point by itself.
 
     Args:
-        lines: [runs, points], two runs or more, finite.
+        lines: Finite values of two runs or more, [runs, points].
 
     Returns:
-        [points, 2], low and high.
+        Low and high, [points, 2].
+
+    Raises:
+        ValueError: There are fewer than two runs, or a value is not finite.
     """
     runs = len(lines)
     if runs < 2 or not np.isfinite(lines).all():
@@ -92,14 +95,14 @@ def pointwise_interval(lines: np.ndarray) -> np.ndarray:
 
 
 def mean_reach(samples: np.ndarray, confidence: float) -> np.ndarray:
-    """Returns how far Student's interval of a mean reaches to each side of it.
+    """Returns the half width of Student's interval of a mean over the first axis.
 
     Args:
-        samples: [N, ...], two or more.
-        confidence: probability content in (0, 1).
+        samples: Two samples or more, [N, ...].
+        confidence: Confidence level in (0, 1).
 
     Returns:
-        [...], of the mean over the first axis.
+        Half widths, [...].
     """
     size = len(samples)
     return special.stdtrit(size - 1, 0.5 + confidence / 2) * (np.std(samples, axis=0, ddof=1) / size**0.5)
@@ -109,9 +112,9 @@ def best_weights(scores: Sequence[float] | np.ndarray, counts: np.ndarray, best:
     """Returns the weights of runs, [R, runs], in the mean of the best ones of each resample.
 
     Args:
-        scores: [runs].
-        counts: [R, runs], how often each run is in a resample.
-        best: how many count; all of a smaller resample.
+        scores: Scores of the runs, [runs].
+        counts: How often each run is in a resample, [R, runs].
+        best: How many runs of a resample count; all if it has fewer.
     """
     order = np.argsort(-np.asarray(scores, np.float64), kind="stable")
     taken = np.minimum(np.cumsum(counts[:, order], axis=-1), best)
@@ -121,19 +124,18 @@ def best_weights(scores: Sequence[float] | np.ndarray, counts: np.ndarray, best:
 
 
 def expanded_level(confidence: float, runs: int, freedom: int) -> float:
-    """The level at which a percentile interval of few runs has about the coverage asked for.
+    """Returns the level at which a percentile interval of few runs has about the desired coverage.
 
-    The bootstrap distribution is narrower than that of the mean by sqrt((n-1)/n) and lacks Student's
-    t. The expanded percentile interval (Hesterberg 2015, The American Statistician 69, Section 3.3) takes the
-    quantiles Phi(-sqrt(n/(n-1)) t) and its mirror in place of the nominal ones, t with `freedom` degrees of
-    freedom. No resampling leaves the range of the scores, so one task's 95 % interval still covers too seldom with
-    few runs: in 50 % of cases with two, 75 % with three, 88 % with four, 91 % with five, from six on about as said
-    (normal scores).
+    The bootstrap distribution is narrower than that of the mean by sqrt((n-1)/n) and lacks Student's t. The expanded
+    percentile interval (Hesterberg 2015, The American Statistician 69, Section 3.3) replaces the nominal quantiles by
+    Phi(-sqrt(n/(n-1)) t) and its mirror image, with t for `freedom` degrees of freedom. Resampling never leaves the
+    range of the scores, so one task's 95 % interval still covers too seldom with few runs: for normal scores in 50 % of
+    cases with two, 75 % with three, 88 % with four, 91 % with five, and about the desired share from six on.
 
     Args:
-        confidence: coverage asked for, in (0, 1).
-        runs: fewest runs of a task, n, at least 2.
-        freedom: degrees of freedom, the sum of runs - 1 over tasks; runs - 1 where these are the same of all tasks.
+        confidence: Desired coverage in (0, 1).
+        runs: Fewest runs of a task, n, at least 2.
+        freedom: Degrees of freedom: the sum of runs - 1 over tasks, or runs - 1 if all tasks have the same runs.
     """
     t = special.stdtrit(freedom, 0.5 + confidence / 2)
     tail = special.ndtr(-math.sqrt(runs / (runs - 1)) * t)
@@ -141,25 +143,25 @@ def expanded_level(confidence: float, runs: int, freedom: int) -> float:
 
 
 def rounded(number: float) -> float:
-    """Returns a number to `DIGITS` significant digits."""
+    """Returns a number rounded to `DIGITS` significant digits."""
     return float(f"{number:.{DIGITS}g}")
 
 
 def sample_std(values: Sequence[float] | np.ndarray) -> float:
-    """Returns the std of a population that N values are a sample of, over N - 1; 0 of a single value."""
+    """Returns the sample std of N values, with N - 1 as the divisor; 0 for a single value."""
     return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 
 def summarize_returns(
     unit: str, protocol: str, values: Sequence[float] | np.ndarray, digits: int = 9
 ) -> dict[str, object]:
-    """Returns a record's `evaluation`, whose mean and std are those of the values before they are rounded.
+    """Returns a record's `evaluation`, with the mean and std of the values before they are rounded.
 
     Args:
-        unit: of the values.
-        protocol: how a value came about, in words.
-        values: [N], one an episode or a repetition, N at least 1.
-        digits: significant ones that each value keeps; nine hold any float32.
+        unit: Unit of the values.
+        protocol: How a value is measured, in words.
+        values: One value per episode or repetition, [N], N at least 1.
+        digits: Significant digits of each recorded value; nine are enough for any float32.
     """
     return {
         "protocol": protocol,
@@ -172,7 +174,7 @@ def summarize_returns(
 
 
 def aggregate(scores: Scores, statistic: Statistic) -> float:
-    """Returns an aggregate over tasks. Arguments and errors as for `stratified_interval`; one run a task will do."""
+    """Returns an aggregate over tasks. Arguments and errors as for `stratified_interval`; one run per task suffices."""
     return float(statistic(*_checked("aggregate", scores).values(), axis=-1))
 
 
@@ -197,29 +199,29 @@ def interquartile_mean(*tasks: np.ndarray, axis: int = -1) -> np.ndarray:
 
 
 def optimality_gap(*tasks: np.ndarray, axis: int = -1) -> np.ndarray:
-    """Mean over all runs of all tasks of max(0, 1 - score): what is missing to 1 (Agarwal et al. 2021)."""
+    """Mean over all runs of all tasks of max(0, 1 - score), the shortfall from 1 (Agarwal et al. 2021)."""
     return np.mean(np.maximum(1.0 - np.concatenate(tasks, axis=axis), 0.0), axis=axis)
 
 
 STATISTICS: Mapping[str, Statistic] = {"median": median, "mean": mean, "mean_capped": mean_capped}
-"""The aggregates that papers print, by the name that published rows use."""
+"""Aggregates that papers print, by the name that published rows use."""
 
 
 def wins(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-    """Returns [n, m]: 1 where a score of ours, [n], is above one of theirs, [m], 0.5 where they are equal, else 0.
+    """Returns 1 for each pair in which a score of ours, [n], is above one of theirs, [m], 0.5 for ties, else 0, [n, m].
 
-    Their mean is the probability of improvement (Agarwal et al. 2021).
+    The mean over all pairs is the probability of improvement (Agarwal et al. 2021).
     """
     return (ours[:, None] > theirs) + 0.5 * (ours[:, None] == theirs)
 
 
 def human_normalised(score: float | np.ndarray, random: float, human: float) -> float | np.ndarray:
-    """Human-normalised score, (score - random) / (human - random): 0 is random play, 1 a human's.
+    """Returns the human-normalised score, (score - random) / (human - random): 0 for random play, 1 for a human.
 
     Args:
-        score: a score or any array of them, in the game's unit.
-        random: the random player's score.
-        human: the human's score, not equal to `random`.
+        score: Score or array of scores of any shape, in the game's unit.
+        random: Score of a random player.
+        human: Score of a human, not equal to `random`.
 
     Raises:
         ValueError: `human` equals `random`.
@@ -233,11 +235,12 @@ def normalised_scores(scores: Scores, references: Mapping[str, Mapping[str, floa
     """Returns the `human_normalised` score of each run, by task.
 
     Args:
-        scores: in the unit of each task.
-        references: task to its `random` and `human` score.
+        scores: Scores in the unit of each task.
+        references: Task to its `random` and `human` score.
 
     Raises:
-        KeyError: a task has no reference.
+        KeyError: A task has no reference.
+        ValueError: The two reference scores of a task are equal.
     """
     return {
         task: np.asarray(human_normalised(np.array(of_runs, np.float64), **references[task]))

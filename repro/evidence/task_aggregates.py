@@ -1,6 +1,6 @@
-"""What claims make of their numbers on several tasks: aggregates, from [tasks, ..., R] to [..., R].
+"""Aggregates over tasks for claims, from [tasks, ..., R] to [..., R].
 
-R is the number of means over runs, as in `task_measures`. Comparisons of agents by an aggregate are [R].
+R is the number of weighted means over runs, as in `task_measures`. Comparisons of agents by an aggregate are [R].
 """
 
 from collections.abc import Callable
@@ -32,40 +32,40 @@ def geometric_mean(orders: np.ndarray) -> np.ndarray:
 
 
 def root_of_mean(squares: np.ndarray) -> np.ndarray:
-    """Root of the mean over tasks; 0 where that is negative, as an estimate of nothing may be."""
+    """Root of the mean over tasks; 0 if the mean is negative, which an estimate of a square near 0 may be."""
     return np.sqrt(np.maximum(squares.mean(axis=0), 0.0))
 
 
 def mean_capped(scores: np.ndarray) -> np.ndarray:
-    """Scores of which one above a human's, 1, counts as it, mean over tasks: the measure of DMLab-30."""
+    """Mean over tasks of human-normalised scores capped at 1, a human's score: the measure of DMLab-30."""
     return np.minimum(scores, 1.0).mean(axis=0)
 
 
 def mean_gap(scores: np.ndarray) -> np.ndarray:
-    """What is missing to a human's score, 1, mean over tasks."""
+    """Mean over tasks of the shortfall from 1, a human's score."""
     return np.maximum(1.0 - scores, 0.0).mean(axis=0)
 
 
 def percentage_points(of_scores: Callable[[np.ndarray], np.ndarray], scores: np.ndarray) -> np.ndarray:
-    """Ours minus theirs, of an aggregate over tasks, from [tasks, 2, R] to [R]."""
+    """Our aggregate minus theirs, in percentage points, from scores [tasks, 2, R] to [R]."""
     ours, theirs = of_scores(scores)
     return 100.0 * (ours - theirs)
 
 
 def ratio(of_scores: Callable[[np.ndarray], np.ndarray], scores: np.ndarray) -> np.ndarray:
-    """Ours over theirs, of an aggregate over tasks, from [tasks, 2, R] to [R]."""
+    """Ratio of our aggregate to theirs, from scores [tasks, 2, R] to [R]."""
     ours, theirs = of_scores(scores)
     return _over(ours, theirs)
 
 
 def ratio_of_leads(of_scores: Callable[[np.ndarray], np.ndarray], scores: np.ndarray) -> np.ndarray:
-    """Ours over theirs, over the same of two other agents, of an aggregate over tasks, from [tasks, 4, R] to [R]."""
+    """Ratio of our aggregate to theirs, divided by the same ratio of two other agents, from [tasks, 4, R] to [R]."""
     ours, theirs, ours_elsewhere, theirs_elsewhere = of_scores(scores)
     return _over(_over(ours, theirs), _over(ours_elsewhere, theirs_elsewhere))
 
 
 def _over(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a / b; where b is nothing, 1 if a is nothing as well, and else `task_measures.RATIO_CAP`."""
+    """Returns a / b, at most `task_measures.RATIO_CAP`, which also stands for b <= 0; but 1 if both are 0 or less."""
     some = b > 0
     of_nothing = np.where(a > 0, task_measures.RATIO_CAP, 1.0)
     return np.where(some, np.minimum(a / np.where(some, b, 1.0), task_measures.RATIO_CAP), of_nothing)

@@ -1,7 +1,7 @@
-"""What claims measure on one task: from the runs of each agent to one number, for any weights of the runs.
+"""Measures of claims on one task: a number from the runs of each agent, for any weights of the runs.
 
-Every measure takes the runs of each agent, ours first, and returns a function of `BootstrapWeights`. So the number
-itself, of equal weights, and its resamples, of the weights that resampling runs gives, have one home.
+Every measure takes the runs of each agent, ours first, and returns a function of `BootstrapWeights`. So the same code
+computes the number itself, from equal weights, and its resamples, from the weights of resampled runs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,37 +13,37 @@ from repro.evidence.run_measures import Record
 
 Records = Sequence[Record]
 BootstrapWeights = Sequence[np.ndarray]
-"""Weights [R, runs] of the runs of each agent in R means, ours first. Rows sum to 1."""
+"""Weights of each agent's runs in R means, [R, runs], ours first. Rows sum to 1."""
 OfTask = Callable[[Sequence[Records]], Callable[[BootstrapWeights], np.ndarray]]
-"""Maps the runs of each agent to a function of weights that returns [R] numbers, or [k, R] for a claim about k."""
+"""Function from the runs of each agent to a function of weights that returns [R] numbers, or [k, R] for k numbers."""
 
 RATIO_CAP = 1000.0
-"""Stands for a ratio that has no bound, as that of frames where a level is not reached; larger ones count as it."""
+"""Largest ratio. It also stands for unbounded ones, such as of frames to a level that is not reached."""
 SEARCH_BEST = 5
-"""Runs of a search whose mean final evaluation is its best, as in ACER's Figure 2."""
+"""Number of best runs of a search whose mean final evaluation is the best result, as in ACER's Figure 2."""
 SEARCH_RUNS = 30
-"""Runs of such a search, as in ACER's Section 6: of fewer, more are near to the best five."""
+"""Fewest runs of such a search, as in ACER's Section 6: with fewer, a larger share is near the best five."""
 MIN_RANK_VARIANCE = 1e-12
-"""Variance of ranks that is no rounding; two ranks differ by half the weight of a run or more."""
+"""Smallest variance of ranks that is not rounding; different ranks differ by half the weight of a run or more."""
 
 MIN_PAIRS = 1e-9
-"""Weight of pairs of different runs that is no rounding; it is 0 where one run has all weight."""
+"""Smallest weight of pairs of different runs that is not rounding; it is 0 if one run has all the weight."""
 
 
 def equal_weights(by_agent: Sequence[Records]) -> BootstrapWeights:
-    """Returns weights of all runs alike, [1, runs] for each agent, by which a measure gives the number itself."""
+    """Returns equal weights of all runs, [1, runs] for each agent, with which a measure gives the number itself."""
     return [np.full((1, len(runs)), 1 / len(runs)) for runs in by_agent]
 
 
 def improvement(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """Probability that a run of ours ends higher than one of theirs, ties counted half (Agarwal et al. 2021)."""
+    """Probability that a run of ours ends higher than one of theirs; ties count half (Agarwal et al. 2021)."""
     ours, theirs = (np.array(_scores(runs)) for runs in by_agent)
     wins = statistics.wins(ours, theirs)
     return lambda weights: np.einsum("ri,ij,rj->r", weights[0], wins, weights[1])
 
 
 def trend(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """Probability that of two agents' runs that of the later one ends higher, mean over pairs of agents.
+    """Probability that a run of a later agent ends higher than one of an earlier agent, mean over pairs of agents.
 
     Ties count half. It is the statistic of Jonckheere and Terpstra for agents in the order of a setting, ours first:
     0.5 without a trend.
@@ -56,7 +56,7 @@ def trend(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarra
 
 
 def spread(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """Orders of magnitude from the std of their final evaluations over runs to that of ours."""
+    """Orders of magnitude by which the std of our final evaluations over runs is above that of theirs."""
     centred = [scores - scores.mean() for scores in (np.array(_scores(runs)) for runs in by_agent)]
 
     def orders(weights: BootstrapWeights) -> np.ndarray:
@@ -67,16 +67,16 @@ def spread(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarr
 
 
 def differ(by_agent: Sequence[Records]) -> bool:
-    """Whether the final evaluations of every agent's runs are not all the same."""
+    """Returns whether every agent has runs with different final evaluations."""
     return all(len(set(_scores(runs))) > 1 for runs in by_agent)
 
 
 def frames_to_level(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """Probability that a run of ours needs fewer frames than one of theirs to a level that both agents reach.
+    """Probability that a run of ours needs fewer frames than one of theirs to reach a level that both agents reach.
 
-    The level is the lower one of the two agents' final levels, where the final level of an agent is that of the
-    running maximum of its mean curve (the measure of ACER, Section 4). A run needs the frames of its own curve's
-    first point at the level or above; without one, infinitely many. Ties count half.
+    The level is the lower of the two agents' final levels. The final level of an agent is the maximum of its mean curve
+    (the measure of ACER, Section 4). A run needs the frames of the first point of its curve at the level or above, or
+    infinitely many if there is none. Ties count half.
     """
     level = common_level(by_agent)
     ours, theirs = (np.array([_frames_to(level, record) for record in runs]) for runs in by_agent)
@@ -85,15 +85,15 @@ def frames_to_level(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights],
 
 
 def ratio_of_frames(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """Frames that our mean curve needs to the final level of theirs, over the frames that theirs needs.
+    """Ratio of the frames in which our mean curve reaches the final level of theirs to the frames that theirs needs.
 
-    The final level is as in `frames_to_level`. `RATIO_CAP` where our curve does not reach it.
+    The final level is as in `frames_to_level`. The ratio is `RATIO_CAP` if our curve does not reach it.
     """
     return _ratio_to_their_level([(*run_measures.on_common_frames(runs), None) for runs in by_agent])
 
 
 def ratio_of_seconds(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """As `ratio_of_frames`, with the mean wall-clock seconds of an agent's runs to those frames."""
+    """Ratio like `ratio_of_frames`, with the mean wall-clock seconds of an agent's runs up to those frames."""
     timed = []
     for runs in by_agent:
         frames, scores = run_measures.on_common_frames(runs)
@@ -102,19 +102,19 @@ def ratio_of_seconds(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights]
 
 
 def common_level(by_agent: Sequence[Records]) -> float:
-    """Returns the lower one of the agents' final levels, as `frames_to_level` defines them."""
+    """Returns the lowest of the agents' final levels, as defined in `frames_to_level`."""
     return min(map(_final_level, by_agent))
 
 
 def their_level(by_agent: Sequence[Records]) -> float:
-    """Returns the final level of the last agent, as `frames_to_level` defines it."""
+    """Returns the final level of the last agent, as defined in `frames_to_level`."""
     return _final_level(by_agent[-1])
 
 
 def lowest_return(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """The lowest point of a run's own learning curve, mean over runs of one agent.
+    """Lowest point of a run's learning curve, mean over runs of one agent.
 
-    The first point, which the untrained policy made, counts only where it is the only one.
+    The first point, which belongs to the untrained policy, counts only if it is the only one.
     """
     (runs,) = by_agent
     lowest = np.array([min(score for _, score in record["curve"][1:] or record["curve"]) for record in runs])
@@ -127,19 +127,19 @@ def score(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarra
 
 
 def divergence(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """Divergence at the end, mean over runs, in nats."""
+    """Divergence at the end of training, mean over runs, in nats."""
     _, end = _divergences(by_agent[0])
     return lambda weights: weights[0] @ end
 
 
 def growth(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """Orders of magnitude from the divergence at the start of training to that at its end, each a mean over runs."""
+    """Orders of magnitude by which the divergence grows from the start to the end of training, of means over runs."""
     start, end = _divergences(by_agent[0])
     return lambda weights: np.log10(weights[0] @ end) - np.log10(weights[0] @ start)
 
 
 def distance(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """Orders of magnitude from their divergence at the end of training to ours, each a mean over runs."""
+    """Orders of magnitude by which our divergence at the end of training is above theirs, of means over runs."""
     (_, ours), (_, theirs) = map(_divergences, by_agent)
     return lambda weights: np.log10(weights[0] @ ours) - np.log10(weights[1] @ theirs)
 
@@ -163,32 +163,32 @@ def contraction_difference(by_agent: Sequence[Records]) -> Callable[[BootstrapWe
 
 
 def contracts_above(runs: Records, margin: float) -> bool:
-    """Whether an agent's observed contraction rate at the end of training is above its target by more than a margin.
+    """Returns whether an agent's contraction rate at the end of training is above its target by more than a margin.
 
-    The rate minus the target is a mean over runs. It is positive for Retrace exactly where C-trace can reach its target
-    by a smaller alpha.
+    The rate minus the target is a mean over runs. For Retrace it is positive exactly if C-trace can reach its target
+    with a smaller alpha.
     """
     end, _ = _excesses(runs)
     return bool(end.mean() > margin)
 
 
 def score_difference(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """Our final evaluation minus theirs, each a mean over runs, for tasks that all have one scale."""
+    """Our final evaluation minus theirs, each a mean over runs, for tasks whose scores have a common scale."""
     return lambda weights: np.subtract(*_means(by_agent, weights))
 
 
 def squared_distances_from(
     by_agent: Sequence[Records], numbers: Mapping[str, float], random: Callable[[Record], float]
 ) -> Callable[[BootstrapWeights], np.ndarray]:
-    """Squared distances of our mean of final evaluations and of random play from another publication's number, [2, R].
+    """Squared distances of our mean final evaluation and of random play from another publication's number, [2, R].
 
-    Ours is the mean product of the distances of two different runs, which the runs' spread does not make larger, as it
-    does the square of their mean; of a single run it is the square.
+    Ours is the mean product of the distances of two different runs. Unlike the square of the mean, it is not raised by
+    the spread of the runs. For a single run it is the square of its distance.
 
     Args:
-        by_agent: of one agent, on a task of `numbers`.
-        numbers: of each task.
-        random: from a record to what a random player scores in its game.
+        by_agent: Runs of one agent, on a task of `numbers`.
+        numbers: Number of each task.
+        random: Function from a record to a random player's score in its game.
     """
     (runs,) = by_agent
     number = numbers[runs[0]["task"]]
@@ -209,14 +209,14 @@ def squared_distances_from(
 def difference_of_losses(
     by_agent: Sequence[Records], random: Callable[[Record], float]
 ) -> Callable[[BootstrapWeights], np.ndarray]:
-    """Share of what it learned that our agent loses by a change of settings, minus that of another, in percent.
+    """Share of its gain that our agent loses by a change of settings, minus that share of another agent, in percent.
 
-    What an agent learned is its final evaluation, mean over runs, minus the score of random play. One that is not above
-    that has nothing to lose.
+    The gain of an agent is its final evaluation, mean over runs, minus the score of random play. An agent without a
+    positive gain loses nothing.
 
     Args:
-        by_agent: our agent with the change and without it, then the other agent with it and without it.
-        random: from a record to what a random player scores in its game.
+        by_agent: Runs of our agent with the change and without it, then of the other agent with it and without it.
+        random: Function from a record to a random player's score in its game.
     """
     levels = np.array([random(runs[0]) for runs in by_agent])[:, None]
 
@@ -230,12 +230,12 @@ def difference_of_losses(
 def logged(
     by_agent: Sequence[Records], columns: Sequence[str], at_the_end: bool
 ) -> Callable[[BootstrapWeights], np.ndarray]:
-    """What the log holds at the start or the end of training, mean over columns and runs.
+    """Mean of columns of the log at the start or the end of training, over columns and runs.
 
     Args:
-        by_agent: of one agent.
-        columns: of the records' `series`.
-        at_the_end: of training; otherwise at its start.
+        by_agent: Runs of one agent.
+        columns: Columns of the records' `series`.
+        at_the_end: Whether the end of training counts, instead of its start.
     """
     (runs,) = by_agent
     held = np.array([run_measures.logged(record, columns)[int(at_the_end)] for record in runs])
@@ -243,11 +243,11 @@ def logged(
 
 
 def turning_back(by_agent: Sequence[Records], columns: Sequence[str]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """How far columns of the log turn back over how far they go, as `run_measures.turning_back` has it, mean over runs.
+    """Ratio of how far columns of the log turn back to how far they go, by `run_measures.turning_back`; mean over runs.
 
     Args:
-        by_agent: of one agent.
-        columns: see there.
+        by_agent: Runs of one agent.
+        columns: Columns of the log.
     """
     (runs,) = by_agent
     shares = np.array([run_measures.turning_back(record, columns) for record in runs])
@@ -257,11 +257,11 @@ def turning_back(by_agent: Sequence[Records], columns: Sequence[str]) -> Callabl
 def share_of_log_above(
     by_agent: Sequence[Records], columns: Sequence[str], others: Sequence[str], factor: float
 ) -> Callable[[BootstrapWeights], np.ndarray]:
-    """Share of the log in which columns are above others, as `run_measures.share_of_log_above` has it, mean over runs.
+    """Share of the log in which columns are above others, by `run_measures.share_of_log_above`; mean over runs.
 
     Args:
-        by_agent: of one agent.
-        columns, others, factor: see there.
+        by_agent: Runs of one agent.
+        columns, others, factor: As for `run_measures.share_of_log_above`.
     """
     (runs,) = by_agent
     shares = np.array([run_measures.share_of_log_above(record, columns, others, factor) for record in runs])
@@ -271,13 +271,13 @@ def share_of_log_above(
 def ratio_of_head_distances(
     by_agent: Sequence[Records], metaparameters: Sequence[str]
 ) -> Callable[[BootstrapWeights], np.ndarray]:
-    """Distance between the auxiliary heads at the end over that from them to the main head, each a mean over runs.
+    """Ratio of the auxiliary heads' distance from each other at the end to that from the main head, of means over runs.
 
-    It is about 1 for heads that move independently. `RATIO_CAP` where no head differs from the main one.
+    It is about 1 for heads that move independently, and `RATIO_CAP` if no head differs from the main one.
 
     Args:
-        by_agent: of one agent with three heads.
-        metaparameters: see `run_measures.distances_of_heads`.
+        by_agent: Runs of one agent with three heads.
+        metaparameters: As for `run_measures.distances_of_heads`.
     """
     (runs,) = by_agent
     between, from_main = np.array([run_measures.distances_of_heads(record, metaparameters) for record in runs]).T
@@ -286,7 +286,7 @@ def ratio_of_head_distances(
 
 
 def logged_difference(by_agent: Sequence[Records], columns: Sequence[str]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """What the log holds at the end of training, as `logged` has it, ours minus theirs."""
+    """Mean of columns of the log at the end of training, as for `logged`, ours minus theirs."""
     ours, theirs = (logged([runs], columns, at_the_end=True) for runs in by_agent)
     return lambda weights: ours(weights[:1]) - theirs(weights[1:])
 
@@ -297,15 +297,15 @@ def human_normalised(
     """Human-normalised score of each agent, mean over runs, [agents, R].
 
     Args:
-        by_agent: of one game.
-        references: random and human score of each game.
+        by_agent: Runs of each agent on one game.
+        references: Random and human score of each game.
     """
     of_game = references[by_agent[0][0]["task"]]
     return lambda weights: np.asarray(statistics.human_normalised(_means(by_agent, weights), **of_game))
 
 
 def won(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """1 where our mean of final evaluations is above that of every other agent, else 0."""
+    """1 if our mean final evaluation is above that of every other agent, otherwise 0."""
 
     def best(weights: BootstrapWeights) -> np.ndarray:
         ours, *others = _means(by_agent, weights)
@@ -315,7 +315,7 @@ def won(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]
 
 
 def last_surpassed(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """1 where the mean of final evaluations of some agent is above that of the last one, else 0."""
+    """1 if some agent's mean final evaluation is above that of the last one, otherwise 0."""
 
     def surpassed(weights: BootstrapWeights) -> np.ndarray:
         *ahead, last = _means(by_agent, weights)
@@ -325,9 +325,9 @@ def last_surpassed(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], 
 
 
 def led_throughout(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """1 where the mean curves of all agents but the last are above that of the last once training has begun, else 0.
+    """1 if all agents' mean curves stay above that of the last agent from early in training on, otherwise 0.
 
-    Training has begun after the share `run_measures.WINDOW_FRACTION` of the frames, before which no agent has learned.
+    Frames before the share `run_measures.WINDOW_FRACTION` of the last one do not count, since no agent has learned yet.
     """
     runs = [record for group in by_agent for record in group]
     frames, scores = run_measures.on_common_frames(runs)
@@ -342,7 +342,7 @@ def led_throughout(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], 
 
 
 def place(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """1 and the number of other agents with a higher mean of final evaluations."""
+    """Place of our agent: 1 plus the number of other agents with a higher mean final evaluation."""
 
     def count(weights: BootstrapWeights) -> np.ndarray:
         ours, *others = _means(by_agent, weights)
@@ -352,12 +352,12 @@ def place(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarra
 
 
 def gap_widened(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """1 where our lead over another agent is larger by a change of settings, else 0.
+    """1 if a change of settings increases our lead over another agent, otherwise 0.
 
     Scores are final evaluations, means over runs.
 
     Args:
-        by_agent: our agent and the other one with the change, then both without it.
+        by_agent: Runs of our agent and of the other one with the change, then of both without it.
     """
 
     def widened(weights: BootstrapWeights) -> np.ndarray:
@@ -368,10 +368,10 @@ def gap_widened(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.
 
 
 def ratio_of_gains(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """The gain from the last other agent to ours, over that from the first other agent to the second.
+    """Ratio of the gain from the last other agent to ours to the gain from the first other agent to the second.
 
-    Gains are of final evaluations, means over runs, so that the ratio is the same in any unit of the score. `RATIO_CAP`
-    where the agents had no first gain, which then cannot be said to diminish.
+    Gains are differences of final evaluations, means over runs, so the ratio does not depend on the unit of the score.
+    It is `RATIO_CAP` if the second gain is not positive, because it then cannot diminish.
     """
 
     def ratio(weights: BootstrapWeights) -> np.ndarray:
@@ -384,11 +384,11 @@ def ratio_of_gains(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], 
 def rank_correlation(by_agent: Sequence[Records], name: str) -> Callable[[BootstrapWeights], np.ndarray]:
     """Spearman's rank correlation over our runs, between a hyper-parameter that seeds sampled and the final evaluation.
 
-    Equal numbers share the middle of their ranks. 0 where one of both is the same in all runs, and so has no order.
+    Equal numbers share the middle of their ranks. The correlation is 0 if either is the same in all runs.
 
     Args:
-        by_agent: of one agent, whose records have `name` among what was sampled.
-        name: of the hyper-parameter; a logarithm of it has the same ranks.
+        by_agent: Runs of one agent, whose records have `name` among the sampled hyper-parameters.
+        name: Name of the hyper-parameter; its logarithm has the same ranks.
     """
     (runs,) = by_agent
     sampled = np.array([record["sampled_hparams"][name] for record in runs], np.float64)
@@ -405,14 +405,15 @@ def rank_correlation(by_agent: Sequence[Records], name: str) -> Callable[[Bootst
 
 
 def near_best(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """Share of our runs of a search whose gain is at least half of that of its best.
+    """Share of our runs of a search whose gain is at least half of the best gain.
 
-    The gain is the final evaluation minus the score of untrained policies, the first points of the curves. The best is
-    the mean of `SEARCH_BEST` runs. It depends on the number of runs, if less than the highest does: of lognormal gains
-    (1) 44 % are near the best of 10, and 22 % near that of 30. So a claim takes `SEARCH_RUNS`.
+    The gain is the final evaluation minus the score of untrained policies, the mean of the curves' first points. The
+    best gain is the mean of the best `SEARCH_BEST` runs. It depends on the number of runs, though less than the highest
+    does: of lognormal gains with a std of 1 of the logarithm, 44 % are near the best of 10 and 22 % near that of 30.
+    So a claim needs `SEARCH_RUNS`.
 
     Args:
-        by_agent: of one agent, whose records have curves.
+        by_agent: Runs of one agent, whose records have curves.
     """
     (runs,) = by_agent
     scores = np.array(_scores(runs), np.float64)
@@ -427,7 +428,7 @@ def near_best(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.nd
 
 
 def _centred_ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Ranks from 0 to 1 of values [runs] that have weights [R, runs], less their mean; [R, runs]."""
+    """Returns ranks in [0, 1] of values [runs] with weights [R, runs], minus their weighted mean; [R, runs]."""
     before = (values[:, None] < values) + 0.5 * (values[:, None] == values)
     ranks = weights @ before
     return ranks - (weights * ranks).sum(axis=-1, keepdims=True)
@@ -442,13 +443,13 @@ def _scores(runs: Records) -> list[float]:
 
 
 def _capped_ratio(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a / b, [R]; `RATIO_CAP` where it is larger or b is not positive."""
+    """Returns a / b, [R]; `RATIO_CAP` where it is larger or b is not positive."""
     positive = b > 0
     return np.where(positive, np.minimum(a / np.where(positive, b, 1.0), RATIO_CAP), RATIO_CAP)
 
 
 def _loss(learned: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """Share of what was learned before that a change takes, [R]; 0 where that is not positive."""
+    """Returns the share of the gain `before` that a change removes, [R]; 0 where `before` is not positive."""
     positive = before > 0
     return np.where(positive, 1.0 - learned / np.where(positive, before, 1.0), 0.0)
 
@@ -461,7 +462,11 @@ def _frames_to(level: float, record: Record) -> float:
 def _ratio_to_their_level(
     by_agent: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray | None]],
 ) -> Callable[[BootstrapWeights], np.ndarray]:
-    """Function of frames [P], scores [runs, P] and seconds [runs, P] or None, of our runs and theirs."""
+    """Returns the function of `ratio_of_frames`, or of seconds, from frames, scores and seconds of our runs and theirs.
+
+    Args:
+        by_agent: Frames [P], scores [runs, P], and seconds [runs, P] or None for the ratio of frames; ours first.
+    """
 
     def ratio(weights: BootstrapWeights) -> np.ndarray:
         curves = [share @ scores for share, (_, scores, _) in zip(weights, by_agent)]
@@ -476,17 +481,17 @@ def _ratio_to_their_level(
 
 
 def _divergences(runs: Records) -> tuple[np.ndarray, np.ndarray]:
-    """Divergence at the start and at the end, each [runs]."""
+    """Returns the divergence at the start and at the end of training, each [runs]."""
     start, end = zip(*map(run_measures.divergences, runs))
     return np.array(start), np.array(end)
 
 
 def _excesses(runs: Records) -> tuple[np.ndarray, np.ndarray]:
-    """Observed contraction rate minus its target, at the end and over the whole log, each [runs]."""
+    """Returns the observed contraction rate minus its target, at the end and over the whole log, each [runs]."""
     end, throughout = zip(*map(run_measures.contraction_excesses, runs))
     return np.array(end), np.array(throughout)
 
 
 def _means(by_agent: Sequence[Records], weights: BootstrapWeights) -> np.ndarray:
-    """Mean of final evaluations, [agents, R]."""
+    """Returns the mean of final evaluations, [agents, R]."""
     return np.stack([share @ np.array(_scores(runs), np.float64) for share, runs in zip(weights, by_agent)])

@@ -1,4 +1,4 @@
-"""The verdict on one published number: what our result says of it, and what of the paper's protocol is missing."""
+"""Verdicts on published numbers: what our result says about a number, and whether its protocol lacks anything."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
@@ -10,46 +10,48 @@ Finding = Literal["agrees", "contradicts", "undecided", "not run", "cannot run h
 Verdict = Literal["reproduced", "agrees", "disagrees", "contradicts", "undecided", "not run", "cannot run here"]
 
 MEANINGS: Mapping[Verdict, str] = {
-    "reproduced": "Our interval agrees with the published number or statement, with the paper's budget, runs, "
-    "evaluation, tasks and settings.",
-    "agrees": "Our interval agrees, with less than the paper's protocol, or where the paper leaves open what the "
-    "result may hang on; what is less or assumed stands beside it.",
-    "disagrees": "Our interval excludes the published number or statement, with less than the paper's protocol or what "
-    "it leaves open assumed; what is less or assumed stands beside it, and may turn the result.",
-    "contradicts": "Our interval excludes the published number or statement, with the paper's budget, runs, "
-    "evaluation, tasks and settings.",
-    "undecided": "Our interval holds both what agrees and what does not; or there are too few runs, no margin that "
-    "says how near is near enough, too little training for what more of it may turn, a part of the tasks of which one "
-    "decides alone, another reading of what the paper leaves open that turns it, or a printed score that random play "
-    "reaches.",
-    "not run": "No record answers the row yet.",
-    "cannot run here": "It needs what this project does not have, hardware, an environment or an agent, or what the "
-    "paper does not print; the note says which.",
+    "reproduced": "Our interval agrees with the published number or statement, and nothing of the paper's protocol is "
+    "missing: budget, runs, evaluation, tasks and settings.",
+    "agrees": "Our interval agrees, but the protocol is less than the paper's, or something that the paper leaves open "
+    "is assumed. What is missing or assumed is listed in the row.",
+    "disagrees": "Our interval contradicts the published number or statement, but the protocol is less than the "
+    "paper's, or something that the paper leaves open is assumed. What is missing or assumed is listed in the row and "
+    "may be the reason.",
+    "contradicts": "Our interval contradicts the published number or statement, and nothing of the paper's protocol is "
+    "missing: budget, runs, evaluation, tasks and settings.",
+    "undecided": "Our interval contains values that agree and values that do not; or there are too few runs, no margin "
+    "for a number to be met, or too little training to decide; or the answer depends on a single one of several tasks "
+    "or on how something that the paper leaves open is read; or random play reaches the printed score as well.",
+    "not run": "There are no records yet.",
+    "cannot run here": "The row needs hardware, an environment or an agent that this project does not have, or "
+    "something that the paper does not print. The note says which.",
 }
-"""What each verdict says to a reader."""
+"""Meaning of each verdict, as the report explains it."""
 VERDICTS: tuple[Verdict, ...] = tuple(MEANINGS)
 
 MIN_RUNS = 5
-"""Fewest runs of each agent behind a finding about learning, unless the paper itself has fewer."""
+"""Fewest runs of each agent for a finding about learning, unless the paper itself has fewer."""
 BUDGET_TOLERANCE = 1e-3
-"""A run stops at a whole batch, so that its budget may differ from the round number by a little."""
+"""Relative tolerance of budgets: a run stops at a whole batch, so its budget may differ slightly from the round number.
+"""
 ROUNDING = 1e-9
-"""Relative; an exact number agrees with one that it misses by rounding."""
+"""Relative tolerance: an exact number agrees with one that it misses by rounding."""
 
 
 def find(published: float, better: Better, ends: Ends | None, tolerance: Ends | None) -> Finding:
-    """Returns what our interval says of a published number.
+    """Returns what our interval says about a published number.
 
-    A number to be surpassed (`above`, `under`) needs the interval strictly beyond it, and is contradicted by one that
+    A number to be surpassed (`above`, `under`) needs an interval strictly beyond it, and is contradicted by one that
     ends at it. A number to be reached (`more`, `less`) counts as reached from the near end of the tolerance on, and one
-    to be met (`equal`) within both ends. An interval that holds both is undecided.
+    to be met (`equal`) within both ends. An interval that contains values that agree and values that do not is
+    undecided.
 
     Args:
-        published: the printed number.
-        better: as in `published.Better`.
-        ends: our interval in the same unit, twice the same number for an exact one; None without an interval.
-        tolerance: (low, high) around the published number that still count as it; None for no tolerance, without which
-            a number to be met is undecided and one to be reached must be reached in full.
+        published: Printed number.
+        better: How our number must compare with it, as in `published.Better`.
+        ends: Our interval in the same unit, with two equal ends for an exact number; None without an interval.
+        tolerance: Range (low, high) around the published number that counts as equal to it. With None a number to be
+            met is undecided, and one to be reached must be reached in full.
     """
     if ends is None or (better == "equal" and tolerance is None):
         return "undecided"
@@ -68,13 +70,13 @@ def find(published: float, better: Better, ends: Ends | None, tolerance: Ends | 
 def find_dissent(
     finding: Finding, printed: PublishedRow, alternatives: Mapping[str, Ends | None], tolerance: Ends | None
 ) -> tuple[str, ...]:
-    """Returns the names of the alternatives that do not give a finding; none where it is undecided by itself.
+    """Returns the names of the alternatives with another finding; none if the finding itself is undecided.
 
     Args:
-        finding: of our interval by itself.
-        printed: the row, with a value.
-        alternatives: further intervals, each of which must give the same.
-        tolerance: as for `find`.
+        finding: Finding of our interval by itself.
+        printed: Row with a value.
+        alternatives: Further intervals by name, each of which must give the same finding.
+        tolerance: As for `find`.
     """
     if finding == "undecided":
         return ()
@@ -84,17 +86,19 @@ def find_dissent(
 
 
 def runs_to_decide(printed: PublishedRow, learned: bool) -> int:
-    """Returns the fewest runs of an agent by which a row is decided: the paper's, but at most `MIN_RUNS`.
+    """Returns the fewest runs of an agent that decide a row: the paper's number, but at most `MIN_RUNS`.
+
+    A single run is enough for studies, and for rows about the speed or duration of a run.
 
     Args:
-        printed: the row.
-        learned: whether training made the runs.
+        printed: The row.
+        learned: Whether the runs come from training.
     """
     return min(MIN_RUNS, expected_runs(printed, learned)) if learned and printed.measure == "evaluation" else 1
 
 
 def expected_runs(printed: PublishedRow, learned: bool) -> int:
-    """Returns the runs of an agent in a row's protocol: the paper's, or where it does not say, what decides the row.
+    """Returns the number of runs in a row's protocol: the paper's, or if it is not printed, as many as decide the row.
 
     Arguments as for `runs_to_decide`.
     """
@@ -102,10 +106,9 @@ def expected_runs(printed: PublishedRow, learned: bool) -> int:
 
 
 def verdict_of(finding: Finding, shortfalls: Sequence[str]) -> Verdict:
-    """Returns the short word for a finding.
+    """Returns the verdict from a finding and what is missing of the protocol.
 
-    One that agrees is `reproduced` where nothing of the protocol is missing; one that contradicts only `disagrees`
-    where something is.
+    A finding that agrees is `reproduced` if nothing is missing. One that contradicts only `disagrees` if something is.
     """
     if finding == "agrees" and not shortfalls:
         return "reproduced"
@@ -113,14 +116,14 @@ def verdict_of(finding: Finding, shortfalls: Sequence[str]) -> Verdict:
 
 
 def weakest(findings: Sequence[Finding]) -> Finding:
-    """Returns the finding on a sentence from those on its parts, one or more.
+    """Returns the finding of a sentence from those of its parts, one or more.
 
-    A part that contradicts decides; then the sentence is answered as far as its least answered part.
+    A part that contradicts decides; otherwise it is the finding of the part that is answered least.
     """
     return min(findings, key=strength)
 
 
 def strength(finding: Finding) -> int:
-    """Returns how far a finding speaks for a number: 0 for one that contradicts it, most for one that agrees."""
+    """Returns the rank of a finding by how well it supports a number: 0 for `contradicts`, the highest for `agrees`."""
     order: tuple[Finding, ...] = ("contradicts", "cannot run here", "not run", "undecided", "agrees")
     return order.index(finding)

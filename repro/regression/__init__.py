@@ -1,1 +1,1 @@
-"""Reference runs that train with the code as it is, and the bands that judge them."""
+"""Reference runs that train with the present code, and the bands that judge them."""

@@ -1,4 +1,4 @@
-"""Trains the reference runs with the code as it is, and judges each by its bands: `python -m repro.regression`."""
+"""Trains the reference runs with the present code and judges each by its bands: `python -m repro.regression`."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from repro.regression.reference_values import ReferenceValues
 from repro.regression.trainings import DeadProcessError, RunResult, Training, judge_tries, train_all
 
 ONLY = flags.DEFINE_list("only", [], "Reference runs, or words of their names such as acer; all if not given.")
-FAST = flags.DEFINE_bool("fast", False, "Leave out the runs that find no mistake that the others do not find.")
-SHARE = flags.DEFINE_string("share", "1/1", "k/n: every n-th of them by length, from the k-th on.")
+FAST = flags.DEFINE_bool("fast", False, "Leave out the runs that find no mistake that other runs miss.")
+SHARE = flags.DEFINE_string("share", "1/1", "k/n: every n-th of the runs by length, from the k-th on.")
 JOBS = flags.DEFINE_integer("jobs", 2, "Trainings side by side.", 1)
 JSON = cli.define_json()
-MAKE_BANDS = flags.DEFINE_bool("make_bands", False, "Train the seeds that bands are made from, where they are missing.")
-AGAIN = flags.DEFINE_bool("again", False, "With --make_bands: train all of them again, as after a change of the agent.")
-SEEDS = flags.DEFINE_integer("seeds", 12, "Seeds of --make_bands.", reference_values.MIN_SEEDS)
+MAKE_BANDS = flags.DEFINE_bool("make_bands", False, "Train the missing seeds of those that bands are made from.")
+AGAIN = flags.DEFINE_bool("again", False, "With --make_bands: train all seeds again, as after a change of the agent.")
+SEEDS = flags.DEFINE_integer("seeds", 12, "With --make_bands: number of seeds.", reference_values.MIN_SEEDS)
 
 FIRST_BAND_SEED, FIRST_SEED = 1, 1_001
-"""First of the seeds that bands are made from, and of those that are judged by them."""
+"""First seed that bands are made from, and first seed that is judged by them."""
 
 
 def main(argv: list[str]) -> None:
@@ -56,7 +56,11 @@ def main(argv: list[str]) -> None:
 
 
 def _check_all(runs: Sequence[ReferenceRun], first: int, step: int) -> bool:
-    """Prints a line a run and a closing one, for each `step`-th run by length; returns whether none is a regression."""
+    """Checks every `step`-th run by length from the `first` on, and prints a line per run and a last line.
+
+    Returns:
+        Whether every run has a verdict and none is a regression.
+    """
     start = time.monotonic()
     references = reference_values.read()
     bands = {run.name: reference_values.bands_of(run, references) for run in runs}
@@ -77,12 +81,15 @@ def _check_all(runs: Sequence[ReferenceRun], first: int, step: int) -> bool:
 
 
 def check(runs: Sequence[ReferenceRun], bands: Mapping[str, Mapping[str, Band]], jobs: int) -> dict[str, RunResult]:
-    """Trains and judges; prints a line a run.
+    """Trains and judges reference runs, and prints a line per run.
 
     Args:
-        runs: to train, the longest first.
-        bands: by the name of the run, then of the measure.
-        jobs: trainings side by side.
+        runs: Runs to train, the longest first.
+        bands: Bands by the name of the run, then of the measure.
+        jobs: Number of trainings side by side.
+
+    Raises:
+        DeadProcessError: A training process was killed.
     """
     tries: dict[str, list[Training]] = collections.defaultdict(list)
     results: dict[str, RunResult] = {}
@@ -103,16 +110,19 @@ def check(runs: Sequence[ReferenceRun], bands: Mapping[str, Mapping[str, Band]],
 
 
 def make_bands(runs: Sequence[ReferenceRun], seeds: int, jobs: int, again: bool) -> None:
-    """Trains the seeds that the reference values lack, and writes them after each run's last seed.
+    """Trains the seeds that the reference values lack, and writes the values of a run after its last seed.
 
     Args:
-        runs: to train.
-        seeds: of each.
-        jobs: trainings side by side.
-        again: also those that are there.
+        runs: Runs to train.
+        seeds: Number of seeds that each run must have.
+        jobs: Number of trainings side by side.
+        again: Whether seeds that have values are trained again, too.
+
+    Raises:
+        DeadProcessError: A training process was killed.
     """
     kept = reference_values.read()
-    extended, wanted = {}, []  # values that further seeds are added to, by run; others are replaced by their last seed
+    extended, wanted = {}, []  # present values that new seeds are added to, by run; those of other runs are replaced
     for run in runs:
         reference = kept.get(run.name)
         if not again and reference is not None and reference.fingerprint == run.fingerprint():
@@ -148,7 +158,7 @@ def _extended(reference: ReferenceValues | None, run: ReferenceRun, new: Sequenc
 
 
 def _chosen(words: Sequence[str]) -> list[ReferenceRun]:
-    """The runs with one of the names, or with all parts of one of them among the parts of their name."""
+    """Returns the runs that match one of the words: all its parts, between underscores, are parts of their name."""
 
     def fits(word: str, run: ReferenceRun) -> bool:
         return set(word.split("_")) <= set(run.name.split("_"))
@@ -161,7 +171,7 @@ def _chosen(words: Sequence[str]) -> list[ReferenceRun]:
 
 
 def describe(result: RunResult, bands: Mapping[str, Band]) -> str:
-    """Returns what is printed of a run: its return, and of a regression the measures outside their bands."""
+    """Returns the text to print about a run: its return, and for a regression the measures outside their bands."""
     last = result.tries[-1]
     head = f"{result.run.name:20} {sum(training.seconds for training in result.tries):5.1f} s  "
     if result.error:

@@ -1,14 +1,15 @@
-"""Bands of the measures of a reference run, from the values of other seeds, and the judgement of a new run by them.
+"""Bands of the measures of a reference run, made from the values of other seeds, and judgement of a new run by them.
 
-A measure lies in its band where
+A measure is in its band if
 
     |x - mean| <= max(WIDTH std sqrt(1 + 1 / n), FLOOR |mean|, FRACTION_FLOOR for fractions),
 
-with the mean and std of n seeds, of logarithms where the values differ by more than a factor of
-`LOG_RATIO` and the measure cannot be negative, as its name says. A run is a regression where one measure lies beyond
-the same end of its band for `TRIES` seeds, each of which is trained only if those before were out: hundreds of measures
-are looked at, and what is rare once in a hundred measures is not so five times in the same one.
-`tests.regression.test_bands` simulates how often these rules are wrong.
+with the mean and std of n seeds. If the values differ by more than a factor of `LOG_RATIO` and the name of the measure
+says that it cannot be negative, the band is one of logarithms, with `FLOOR` itself as the smallest half width.
+
+A run is a regression if one measure is beyond the same end of its band for `TRIES` seeds, each of which is trained only
+if those before it were out. Among hundreds of measures, one that is out by chance is common, but the same measure is
+hardly ever out five times. `tests.regression.test_bands` simulates how often these rules are wrong.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from typing import NamedTuple
 import numpy as np
 
 TRIES = 5
-"""Seeds that must agree before a run is called a regression."""
+"""Number of seeds that must agree before a run counts as a regression."""
 
 WIDTH = 3.0
-"""Stds from the mean to either end."""
+"""Number of stds from the mean to either end."""
 
 FLOOR = 0.02
-"""Smallest half width, as a fraction of the mean: processors round differently, and some measures hardly vary."""
+"""Smallest half width as a fraction of the mean: processors round differently, and some measures hardly vary."""
 
 FRACTION_FLOOR = 0.01
-"""Smallest half width of a measure whose values all lie in [0, 1]: many fractions are 0 for most seeds."""
+"""Smallest half width of a measure whose values are all in [0, 1]: many fractions are 0 for most seeds."""
 
 LOG_RATIO = 3.0
 
@@ -44,19 +45,19 @@ NEVER_NEGATIVE = (
     "evaluation",
     "return",
 )
-"""Words of the names of measures that logarithms are taken of; a return of 0 or less has none."""
+"""Words in the names of measures of which logarithms may be taken; a return of 0 or less prevents it."""
 
 MIN_SEEDS = 8
 
 
 class Band(NamedTuple):
-    """Where a measure of a new seed is expected; both ends finite."""
+    """Range in which a measure of a new seed is expected."""
 
     low: float
     high: float
 
     def side(self, value: float) -> str:
-        """Returns the end that a value lies beyond, `low` or `high`; `nan` for one that is not finite; or nothing."""
+        """Returns the end that a value is beyond, `low` or `high`; `nan` if it is not finite; empty if it is inside."""
         if not math.isfinite(value):
             return "nan"
         return "low" if value < self.low else "high" if value > self.high else ""
@@ -66,11 +67,11 @@ def make_band(name: str, values: Sequence[float]) -> Band:
     """Returns the band of one measure.
 
     Args:
-        name: of the measure.
-        values: of the seeds, finite, at least two.
+        name: Name of the measure.
+        values: Finite values of at least two seeds.
 
     Raises:
-        ValueError: a value is not finite.
+        ValueError: A value is not finite.
     """
     x = np.asarray(values, np.float64)
     if not np.isfinite(x).all():
@@ -80,11 +81,11 @@ def make_band(name: str, values: Sequence[float]) -> Band:
 
 
 def band_ends(values: np.ndarray, never_negative: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the low and high ends, [...], of the bands of measures.
+    """Returns the low and the high ends of the bands of measures, each [...].
 
     Args:
-        values: of the seeds, [..., n], finite.
-        never_negative: whether logarithms may be taken of them.
+        values: Finite values of n seeds, [..., n].
+        never_negative: Whether logarithms may be taken of them.
     """
     lowest, highest = values.min(axis=-1), values.max(axis=-1)
     logarithmic = never_negative & (lowest > 0) & (highest > LOG_RATIO * lowest)
@@ -100,7 +101,7 @@ def band_ends(values: np.ndarray, never_negative: bool) -> tuple[np.ndarray, np.
 
 
 class Outlier(NamedTuple):
-    """A measure that lies beyond an end of its band, or is not finite."""
+    """Measure that is beyond an end of its band or not finite; `side` is as `Band.side` returns it."""
 
     measure: str
     value: float
@@ -109,11 +110,11 @@ class Outlier(NamedTuple):
 
 
 def judge(measured: Mapping[str, float], bands: Mapping[str, Band]) -> list[Outlier]:
-    """Returns the measures of one training that lie outside their bands.
+    """Returns the measures of one training that are outside their bands.
 
     Args:
-        measured: by name, those of `bands`.
-        bands: by name.
+        measured: Value of each measure by name, including all in `bands`.
+        bands: Bands by the name of the measure.
     """
     return [
         Outlier(name, measured[name], band, side) for name, band in bands.items() if (side := band.side(measured[name]))
@@ -121,6 +122,6 @@ def judge(measured: Mapping[str, float], bands: Mapping[str, Band]) -> list[Outl
 
 
 def confirmed(tries: Sequence[Sequence[Outlier]]) -> list[Outlier]:
-    """Returns the outliers of the last seed that were out at the same end with every seed before."""
+    """Returns the outliers of the last seed that were beyond the same end with every seed before it."""
     before = [{(outlier.measure, outlier.side) for outlier in found} for found in tries[:-1]]
     return [outlier for outlier in tries[-1] if all((outlier.measure, outlier.side) in found for found in before)]

@@ -1,4 +1,4 @@
-"""Small Gymnasium environments that agents learn within seconds; importing this module registers them."""
+"""Small Gymnasium environments that agents learn within seconds; the import of this module registers them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from gymnasium import spaces
 ROWS, COLUMNS = 8, 5
 EDGE = 2.0
 MEAN_LIFE = 20
-"""Steps of a `Homing` episode."""
+"""Mean number of steps of a `Homing` episode."""
 
 
 class Catch(gymnasium.Env):
-    """A ball falls by a row a step, and a paddle in the last row must be under it: a reward or its loss when it lands.
+    """Game in which a ball falls by one row per step, and a paddle in the last row must be under it when it lands.
 
-    Actions: left, stay, right. Observed are the ball's row and column and the paddle's column, each one-hot.
+    The actions are left, stay and right. An observation is the ball's row and column and the paddle's column, each
+    one-hot.
 
     Args:
-        seen: rows, from the first, in which ball and paddle are seen; with fewer than all, their columns must be
-            remembered, and the paddle's moves counted.
-        reward: of a ball that is caught; of one that is missed, its negative.
+        seen: Number of rows, from the first, in which both columns are observed. With fewer than all, an agent must
+            remember the columns and count the paddle's moves.
+        reward: Reward for catching the ball; the reward for missing it is its negative.
     """
 
     action_space = spaces.Discrete(3)
@@ -55,10 +56,11 @@ class Catch(gymnasium.Env):
 
 
 class Homing(gymnasium.Env):
-    """A point on a line is to be pushed to the origin: reward 1 - x^2, and any step ends the episode by chance.
+    """Task of pushing a point on a line to the origin: the reward is 1 - x^2, and any step may end the episode.
 
-    An end that no observation announces makes a value that is bootstrapped past it 1 / (1 - gamma), whatever the
-    network. Action: the push, at most 1. Observed is x, which begins anywhere up to 2 and stays within that.
+    No observation announces the end. So an agent that wrongly bootstraps past it learns values of about
+    1 / (1 - gamma), whatever its network. The action is the push, in [-1, 1]. The observation is x, which begins
+    anywhere in [-2, 2] and stays in this range.
     """
 
     action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)

@@ -1,4 +1,4 @@
-"""One reference run: trains it and reduces its log to the measures that bands judge."""
+"""Trains a reference run and reduces its log to the measures that bands judge."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from repro.training.run_directory import RunDirectory
 from repro.training.trainer import Update
 
 EVALUATION_SEED = 10_000
-"""Added to the seed of a run for its evaluation."""
+"""Number that is added to the seed of a run for its evaluation."""
 
 
 def measure(run: ReferenceRun, seed: int) -> dict[str, float]:
     """Trains a reference run in this process, in a temporary folder, and returns its measures by name.
 
     Args:
-        run: to train.
-        seed: from which all seeds of the run are derived.
+        run: Run to train.
+        seed: Seed from which all seeds of the run are derived.
 
     Raises:
-        NonFiniteLossError: it diverged.
+        NonFiniteLossError: The run diverged.
     """
     config = run.make_config()
     experiment = find_experiment(config)
@@ -40,7 +40,7 @@ def measure(run: ReferenceRun, seed: int) -> dict[str, float]:
         finally:
             trainer.close()
         values = summarize(updates)
-        if config.runtime.schedule == "async":  # what is learned from which weights is then the machine's affair
+        if config.runtime.schedule == "async":  # losses then depend on the speed of the machine
             values = {name: value for name, value in values.items() if name.startswith(("return", "episodes"))}
         if run.episodes:
             environments = min(run.episodes, 10)
@@ -56,12 +56,13 @@ def measure(run: ReferenceRun, seed: int) -> dict[str, float]:
 def summarize(updates: Sequence[Update]) -> dict[str, float]:
     """Returns the measures of a training's log.
 
-    They are the mean return over the middle and the last third of training, and of everything else that is logged the
-    median over the first tenth and the last third of the updates that learned (none does before the replay is filled),
-    and the range of the middle half of its values in the last third, which mistakes that leave the median alone change.
+    They are the mean return over the middle and the last third of training, the number of episodes and the mean policy
+    lag. Each other logged quantity has its median over the first tenth and over the last third of the updates that
+    learned (none does before the replay is filled), and the interquartile range of its values in the last third, which
+    shows mistakes that do not change the median.
 
     Args:
-        updates: all of a run, at least 10.
+        updates: All updates of a run, at least 10.
     """
     returns = np.array([update.mean_return for update in updates])
     third = len(updates) // 3

@@ -1,9 +1,9 @@
-"""The reference runs: every family of agents on a task that it learns, or begins to learn, within seconds.
+"""Reference runs: every family of agents on a task that it learns, or begins to learn, within seconds.
 
-Each is a configuration of `paper_configs` with fields of its own. The runs on small tasks learn them. Those on Atari
-have the published optimiser, schedule and preprocessing, and are too short to learn to play: they are judged by their
-losses, values, gradients and policies. Settings that would not matter in so few steps, as rates of annealing, are
-larger than the papers'.
+Each run is a config of `paper_configs` with some fields replaced. Runs on small tasks learn them. Runs on Atari have
+the published optimiser, schedule and preprocessing, and are too short to learn to play: they are judged by their
+losses, values, gradients and policies. Settings that would have no effect in so few steps, such as rates of annealing,
+are larger than the papers'.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ PENDULUM = {"name": "mujoco", "task": "InvertedPendulum", "version": "v5", "max_
 class ReferenceRun(NamedTuple):
     """One short training.
 
-    name: in commands and tables.
-    config: module in `paper_configs` whose desk configuration it starts from.
-    agent: of that configuration.
-    fields: replaced in what the agent reads; an `env` with a `name` replaces the whole section.
-    episodes: of the evaluation after training; 0 for none.
+    name: Name in commands and tables.
+    config: Module in `paper_configs` whose desk config the run starts from.
+    agent: Agent of that config.
+    fields: Fields that replace those of the agent's config; an `env` with a `name` replaces the whole section.
+    episodes: Number of episodes of the evaluation after training; 0 for no evaluation.
     """
 
     name: str
@@ -45,14 +45,14 @@ class ReferenceRun(NamedTuple):
     episodes: int = 100
 
     def make_config(self) -> ml_collections.ConfigDict:
-        """Returns the configuration as its agent reads it.
+        """Returns the config, resolved for its agent.
 
         Raises:
-            ValueError: a field that the configuration does not have.
+            ValueError: `fields` has a field that the config does not have.
         """
         config = importlib.import_module(f"paper_configs.{self.config}").get_config("desk")
         plain = configs.resolve_plain(config.to_dict(), self.agent)
-        if "name" in self.fields.get("env", {}):  # another package of environments, whose fields are others
+        if "name" in self.fields.get("env", {}):  # another package of environments, with other fields
             plain["env"] = self.fields["env"]
         known = configs.flatten(plain)
         for name in configs.flatten(self.fields):
@@ -61,7 +61,7 @@ class ReferenceRun(NamedTuple):
         return ml_collections.ConfigDict(configs.merge(plain, self.fields))
 
     def fingerprint(self) -> str:
-        """Returns a hash of all that is set of the run, by which its values are known to be this run's."""
+        """Returns a hash of all settings of the run, which shows whether reference values belong to it."""
         settings = [configs.without_later(json.loads(self.make_config().to_json())), self.episodes]
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -77,7 +77,7 @@ def _continuous(agent: str, **sections: Mapping[str, Any]) -> ReferenceRun:
 
 
 def _refer(steps: int, env: Mapping[str, Any] = PENDULUM, **sections: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of a ReF-ER agent that is small enough to learn the task in so many steps."""
+    """Returns fields of a ReF-ER agent that is small enough to learn its task in `steps` steps."""
     shared = {
         "num_env_steps": steps,
         "window_steps": 3_000,
@@ -112,7 +112,7 @@ def _dqn_on_catch(agent: str, **sections: Mapping[str, Any]) -> ReferenceRun:
 
 
 def _stac_on_catch(name: str, agent: str, **sections: Mapping[str, Any]) -> ReferenceRun:
-    """With a discount that begins at 0.12 and has to rise."""
+    """Returns a run with a discount that begins at 0.12 and has to rise."""
     fields = {
         "num_env_steps": 60_000,
         "env": {"name": "gymnasium", "task": CATCH},
@@ -268,7 +268,7 @@ RUNS = (
         },
         episodes=0,
     ),
-    _on_memory_catch("n_step_5", loss={"n": 2}),  # of 7 steps, so that most targets are bootstrapped
+    _on_memory_catch("n_step_5", loss={"n": 2}),  # episodes have 7 steps; with n = 2 most targets are bootstrapped
     _on_memory_catch("retrace"),
     _on_memory_catch("ctrace"),
     _stac_on_catch("stac_catch", "stac"),
@@ -287,7 +287,7 @@ RUNS = (
         },
     ),
 )
-"""In the order of the papers."""
+"""Reference runs in the order of the papers."""
 
 SPARE = frozenset(
     {
@@ -300,4 +300,4 @@ SPARE = frozenset(
         "stac_catch",
     }
 )
-"""Those that find no wrong variant of the code, of the tests' list, that none of the others finds."""
+"""Runs that detect no wrong variant of the code in the tests' list that the other runs do not detect."""

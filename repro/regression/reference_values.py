@@ -1,4 +1,4 @@
-"""The committed values of reference runs, a list of seeds for each measure."""
+"""Committed values of reference runs: for each measure one value per seed."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ PATH = Path(__file__).with_name("reference_values.json")
 
 
 class ReferenceValuesError(ValueError):
-    """A run has no values, too few, or those of other settings; the message says how they are made."""
+    """Reference values are missing, too few, of other settings or not finite; the message says how to make them."""
 
 
 class ReferenceValues(NamedTuple):
-    """What the seeds of one reference run gave.
+    """Values of one reference run.
 
-    fingerprint: `ReferenceRun.fingerprint` of the settings they were made with.
-    seconds: median time of a training on the machine that made them.
-    values: measure to one value a seed, of seeds 1, 2, ...
+    fingerprint: `ReferenceRun.fingerprint` of the settings that they were made with.
+    seconds: Median time of a training on the machine that made them.
+    values: Measure to one value per seed, in the order of seeds 1, 2, ...
     """
 
     fingerprint: str
@@ -36,14 +36,14 @@ class ReferenceValues(NamedTuple):
 
 
 def read(path: Path = PATH) -> dict[str, ReferenceValues]:
-    """Returns the values by the name of the run; nothing where there is no file."""
+    """Returns the values by the name of the run; empty if there is no file."""
     if not path.exists():
         return {}
     return {name: ReferenceValues(**fields) for name, fields in json.loads(path.read_text()).items()}
 
 
 def write(values: Mapping[str, ReferenceValues], path: Path = PATH) -> None:
-    """Writes the file whole, a measure a line."""
+    """Writes the file atomically, with one measure per line."""
     document: dict[str, Any] = {name: entry._asdict() for name, entry in sorted(values.items())}
     text = json.dumps(document, indent=1)
     for entry in document.values():
@@ -56,7 +56,8 @@ def bands_of(run: ReferenceRun, references: Mapping[str, ReferenceValues]) -> di
     """Returns the band of each measure of a run.
 
     Raises:
-        ReferenceValuesError: see there.
+        ReferenceValuesError: The run has no values, values of other settings, too few seeds, or a value that is not
+            finite.
     """
     remake = f"make them with: python -m repro.regression --make_bands --again --only={run.name}"
     if run.name not in references:

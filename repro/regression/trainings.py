@@ -1,4 +1,4 @@
-"""Trains reference runs in processes of their own, a few at a time."""
+"""Trains reference runs in separate processes, a few at a time."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from repro.regression.reference_runs import ReferenceRun
 
 
 class DeadProcessError(RuntimeError):
-    """A process that trains has ended before its training."""
+    """A training process ended before its training."""
 
 
 class Training(NamedTuple):
     """One seed of a reference run.
 
-    values: measures by name; empty where it failed.
-    seconds: of training, evaluation and compilation, until it failed where it did.
-    error: why it failed, in one line.
-    traceback: of an error that is no divergence.
+    values: Measures by name; empty if it failed.
+    seconds: Time of compilation, training and evaluation, or until it failed.
+    error: Reason of a failure in one line; empty otherwise.
+    traceback: Traceback of a failure that is not a divergence; empty otherwise.
     """
 
     run: ReferenceRun
@@ -38,17 +38,17 @@ class Training(NamedTuple):
 
     @property
     def diverged(self) -> bool:
-        """Whether it ended because its loss was not finite."""
+        """Whether the training ended because its loss was not finite."""
         return bool(self.error) and not self.traceback
 
 
 class RunResult(NamedTuple):
-    """A reference run after some of its tries.
+    """Result of a reference run after some of its tries.
 
-    tries: one or more seeds.
-    outliers: of each try that did not diverge, the measures outside their bands.
-    confirmed: those that are beyond the same end of their band in every try.
-    error: why no verdict on the run is possible, as that it crashed or logs other measures; empty otherwise.
+    tries: Trainings of one or more seeds.
+    outliers: For each try that did not diverge, the measures outside their bands.
+    confirmed: Outliers of the last of these tries that were beyond the same end of their band in all of them.
+    error: Why no verdict is possible, such as a crash or measures without a band; empty otherwise.
     """
 
     tries: Sequence[Training]
@@ -62,17 +62,17 @@ class RunResult(NamedTuple):
 
     @property
     def passed(self) -> bool:
-        """Whether no measure is out in every try, and the last seed did not diverge."""
+        """Whether there is no error, no measure is out in every try, and the last seed did not diverge."""
         return not self.error and not self.confirmed and not self.tries[-1].diverged
 
     @property
     def is_final(self) -> bool:
-        """Whether no other seed would change the verdict."""
+        """Whether another seed would not change the verdict."""
         return self.passed or bool(self.error) or len(self.tries) == TRIES
 
 
 def train(run: ReferenceRun, seed: int) -> Training:
-    """Trains one seed in this process; an error of the training is part of the result."""
+    """Trains one seed in this process; an error of the training becomes part of the result."""
     from repro.environments.batched import one_line
     from repro.regression.measuring import measure
     from repro.training.learner import NonFiniteLossError
@@ -82,14 +82,14 @@ def train(run: ReferenceRun, seed: int) -> Training:
         values = measure(run, seed)
     except NonFiniteLossError as error:
         return Training(run, seed, {}, time.monotonic() - start, f"diverged: {error}")
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with one run, the others go on
+    except Exception as error:  # noqa: BLE001 - an error of one run must not stop the others
         reason = f"{type(error).__name__}: {one_line(error)}"
         return Training(run, seed, {}, time.monotonic() - start, reason, traceback.format_exc())
     return Training(run, seed, values, time.monotonic() - start)
 
 
 def judge_tries(tries: Sequence[Training], bands: Mapping[str, Band]) -> RunResult:
-    """Returns the result of a run by the seeds trained so far. Seeds that diverged count as out in every measure."""
+    """Returns the result of a run from the seeds so far. A seed that diverged counts as out in every measure."""
     crashed = next((training for training in tries if training.traceback), None)
     if crashed:
         return RunResult(tries, [], [], f"{crashed.error}\n{crashed.traceback}")
@@ -119,12 +119,13 @@ def train_all(
     """Yields trainings as they end.
 
     Args:
-        wanted: runs and seeds, the longest first.
-        jobs: trainings side by side, each in a process that trains one after the other.
-        follow: called with a training that ended; returns another seed of its run to train, or None.
+        wanted: Runs and seeds to train, the longest first.
+        jobs: Number of processes; each trains one seed after the other.
+        follow: Function that is called with each training that ended. It returns another seed of the run to train, or
+            None.
 
     Raises:
-        DeadProcessError: the trainings that ran then are lost.
+        DeadProcessError: A training process was killed; the trainings that were running are lost.
     """
     context = multiprocessing.get_context("spawn")
     pool = concurrent.futures.ProcessPoolExecutor(jobs, context, _start_process)
@@ -149,7 +150,7 @@ def train_all(
 
 def _start_process() -> None:
     end_with_parent()
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # bands are of trainings without a GPU
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # bands are made from trainings without a GPU
     from repro import cli
 
     cli.load_tensorflow()

@@ -15,7 +15,7 @@ from repro.report.markdown import results_page
 from repro.report.not_run import not_run_page
 
 PICTURE = re.compile(r"([^/=]+)/([^=]+?\.py|[^/=]+)/([^=]+)=(.+)")
-"""An experiment by its name or by its file, and a task, which may have slashes."""
+"""PAPER/EXPERIMENT/TASK=FILE; an experiment may be named by its file, and a task may contain slashes."""
 
 
 def main(argv: list[str]) -> None:
@@ -32,7 +32,7 @@ def main(argv: list[str]) -> None:
         files = [values.markdown] if values.markdown else []
         files += [picture[4] for picture in filter(None, pictures)]
         for folder in (out, *(pathlib.Path(file).parent for file in files)):
-            folder.mkdir(parents=True, exist_ok=True)  # before work of many seconds, which would be lost without it
+            folder.mkdir(parents=True, exist_ok=True)  # fails before many seconds of work, not after
         contents = collect(results_dir, committed=() if results_dir == COMMITTED else read_all(COMMITTED)[0])
         for picture in filter(None, pictures):
             _check_names(contents, *picture.groups()[:3])
@@ -56,7 +56,7 @@ def main(argv: list[str]) -> None:
 
 
 def _check_names(contents: Contents, paper: str, experiment: str, task: str) -> None:
-    """Fails where no row is of this task, with the nearest that has runs."""
+    """Fails if there is no row of this task; the message names the most similar one that has runs."""
     if not any((row.paper, row.experiment, row.task) == (paper, experiment, task) for row in contents.rows):
         known = sorted({f"{row.paper}/{row.experiment}/{row.task}" for row in contents.rows if row.seeds})
         asked = f"{paper}/{experiment}/{task}"
@@ -64,13 +64,13 @@ def _check_names(contents: Contents, paper: str, experiment: str, task: str) -> 
 
 
 def save_picture(contents: Contents, paper: str, experiment: str, task: str, path_png: str) -> bool:
-    """Plots the learning curves of a task, the same that the page shows, as a PNG; nothing where no run has one.
+    """Plots the learning curves of a task, as on the page, and saves them as a PNG.
 
     Returns:
-        whether one has.
+        Whether any run has a curve; if not, no file is written.
 
     Raises:
-        OSError: the file cannot be written.
+        OSError: The file cannot be written.
     """
     rows = [row for row in contents.rows if (row.paper, row.experiment, row.task) == (paper, experiment, task)]
     by_agent = {row.agent: row for row in reversed(rows) if row.seeds and cards.is_evaluation(row, contents.groups)}
@@ -86,7 +86,7 @@ def save_picture(contents: Contents, paper: str, experiment: str, task: str, pat
 
 
 def _define_flags() -> None:
-    flags.DEFINE_string("out", "report", "Folder to write index.html and what belongs to it to.")
+    flags.DEFINE_string("out", "report", "Folder for index.html and the files that it needs.")
     flags.DEFINE_string("results_dir", str(COMMITTED), "Folder with the records.")
     flags.DEFINE_multi_string("picture", [], "Also plot the learning curves of a task: PAPER/EXPERIMENT/TASK=FILE.png")
     flags.DEFINE_string(

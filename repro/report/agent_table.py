@@ -1,4 +1,4 @@
-"""The agents of an experiment beside each other: means, interquartile means and probabilities of improvement."""
+"""Comparison of the agents of an experiment: means, interquartile means and probabilities of improvement."""
 
 import dataclasses
 from collections.abc import Collection, Mapping
@@ -9,7 +9,7 @@ from repro.evidence import intervals, statistics
 from repro.evidence.results import BOOTSTRAP_SEED
 
 MIN_RUNS = 2
-"""Fewest runs of an agent on a task that are compared."""
+"""Fewest runs of an agent on a task for a comparison."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,14 +17,14 @@ class AgentLine:
     """One agent over the tasks that it shares with the reference.
 
     Attributes:
-        agent: name.
-        tasks: how many they are.
-        runs: of the agent on all of them.
-        mean, interquartile_mean: of the scores of one task; None over several, whose units differ.
-        interval: 95 %, of the interquartile mean; None with too few runs for one, or where all have one score.
-        improvement: probability that a run of the agent ends above one of the reference, averaged over tasks (Agarwal
+        agent: Name of the agent.
+        tasks: Number of these tasks.
+        runs: Number of the agent's runs on all of them.
+        mean, interquartile_mean: Means of the scores on a single task; None for several tasks, whose units differ.
+        interval: 95 % interval of the interquartile mean; None with too few runs, or if all have the same score.
+        improvement: Probability that a run of the agent ends above one of the reference, averaged over tasks (Agarwal
             et al. 2021); None for the reference itself.
-        improvement_interval: 95 %.
+        improvement_interval: 95 % interval of `improvement`; None for the reference itself.
     """
 
     agent: str
@@ -38,15 +38,16 @@ class AgentLine:
 
 
 def compare_agents(scores: Mapping[str, statistics.Scores], dependent: Collection[str] = ()) -> list[AgentLine]:
-    """Returns a line for each agent with enough runs on a task of the first agent, which the others are compared with.
+    """Returns a line for the first agent, the reference, and for each other agent that can be compared with it.
 
     Args:
-        scores: agent to task to the scores of its runs, the reference first.
-        dependent: agents of which chance may raise or lower what a run scores on all tasks at once, as where it learned
-            them together; a comparison is as dependent as one of the two.
+        scores: Agent to task to the scores of its runs, the reference first.
+        dependent: Agents whose scores on several tasks depend on each other, such as those that learned the tasks
+            together. A comparison is dependent if one of its two agents is.
 
     Returns:
-        The reference and the others in the given order; nothing where there is none to compare it with.
+        Lines of the reference and of the others in the given order; empty if no other agent has enough runs on a task
+        with enough runs of the reference.
     """
     usable = {
         agent: {task: np.asarray(runs, float) for task, runs in by_task.items() if len(runs) >= MIN_RUNS}

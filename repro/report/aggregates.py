@@ -1,4 +1,4 @@
-"""Several tasks together: normalized scores as bars, performance profiles, aggregates beside the published ones."""
+"""Results over several tasks: bars of normalized scores, performance profiles, aggregates beside published ones."""
 
 import collections
 import dataclasses
@@ -18,12 +18,12 @@ from repro.report.figures import COLORS, MUTED
 MIN_TASKS, MIN_TASKS_OF_A_PROFILE = 2, 5
 ROW_HEIGHT = 24
 LINEAR_TO = 10.0
-"""Percent; below this score bars grow about in proportion to it, above with its logarithm."""
+"""Score in percent up to which the axis of the bars is about linear; above it is logarithmic."""
 PROFILE_TO = 200.0
 PROBABILITIES = ("improvement", "speed")
-"""Claims whose values are probabilities that a run of ours is ahead of one of theirs."""
+"""Claims whose value is the probability that a run of ours is ahead of one of theirs."""
 BASIS = re.compile(r"\d+ of \d+ tasks|.* of the budget")
-"""Shortfalls that stand beside a probability of improvement."""
+"""Shortfalls that are shown beside a probability of improvement."""
 PUBLISHED_LABEL = "published, at its own budget"
 SHOWN: Mapping[str, statistics.Statistic] = {
     "median": statistics.median,
@@ -38,12 +38,13 @@ class Aggregate:
     """One agent of one experiment over its tasks.
 
     Attributes:
-        anchor: id of its place in the page.
-        experiment, agent: as in the records.
-        total: tasks that the paper prints a number for.
-        ours, theirs: task with a record to the normalized scores of our runs, and the published one.
-        lines: name of the statistic, published, ours, interval; in percent, over the tasks with a record.
-        no_interval: name of the statistic to why it has no interval, in words; empty where it has one.
+        anchor: Id of its place in the page.
+        experiment, agent: Names as in the records.
+        total: Number of tasks for which the paper prints a number.
+        ours, theirs: Task with a record to the normalized scores of our runs, and to the published score, [1].
+        lines: Name of each statistic with the published number, ours and its interval, in percent, over the tasks with
+            a record.
+        no_interval: Name of each statistic to the reason why it has no interval; empty if it has one.
     """
 
     anchor: str
@@ -57,16 +58,16 @@ class Aggregate:
 
     @property
     def tasks(self) -> int:
-        """How many tasks have a record."""
+        """Number of tasks with a record."""
         return len(self.ours)
 
 
 def make_aggregates(rows: Sequence[Row], groups: Mapping[Key, Group]) -> list[Aggregate]:
-    """Returns what the rows of one paper give together, one for every agent with enough normalized tasks.
+    """Returns the aggregate of every agent of a paper that has at least `MIN_TASKS` normalized tasks with a record.
 
     Args:
-        rows: of one paper.
-        groups: records behind them.
+        rows: Rows of one paper.
+        groups: Records behind the rows.
     """
     by_agent = collections.defaultdict(list)
     for row in rows:
@@ -80,7 +81,7 @@ def make_aggregates(rows: Sequence[Row], groups: Mapping[Key, Group]) -> list[Ag
 
 
 def anchor(row: Row) -> str:
-    """Returns the id of the place where a row's agent is shown over all its tasks."""
+    """Returns the id of the place that shows a row's agent over all its tasks."""
     return f"{row.paper}-{row.experiment}-{row.agent}-together"
 
 
@@ -88,14 +89,14 @@ def make_images(paper: str, together: Sequence[Aggregate], rows: Sequence[Row]) 
     """Returns the figures over tasks of one paper: intervals of aggregates, and of probabilities of improvement.
 
     Args:
-        paper: short name.
-        together: from `make_aggregates`.
-        rows: of the paper.
+        paper: Short name of the paper.
+        together: Aggregates from `make_aggregates`.
+        rows: Rows of the paper.
     """
     made = []
     if together:
         name = f"{paper}-aggregates"
-        alt = "Aggregate human-normalized scores with 95 % intervals; their numbers stand in the tables below."
+        alt = "Aggregate human-normalized scores with 95 % intervals; the tables below have the numbers."
         made.append(figures.Image(name, alt, figures.svg_text(plot_intervals(together))))
     if claims := [row for row in rows if row.claim in PROBABILITIES and row.value is not None]:
         alt = "Probabilities of improvement with 95 % intervals: " + "; ".join(
@@ -106,7 +107,7 @@ def make_images(paper: str, together: Sequence[Aggregate], rows: Sequence[Row]) 
 
 
 def make_agent_images(aggregate: Aggregate) -> list[figures.Image]:
-    """Returns the bars of one agent's tasks, and its performance profile with enough of them."""
+    """Returns the bars of one agent's tasks, and its performance profile if it has enough tasks."""
     images = [figures.Image(f"{aggregate.anchor}-tasks", bars_alt(aggregate), figures.svg_text(plot_bars(aggregate)))]
     if aggregate.tasks >= MIN_TASKS_OF_A_PROFILE:
         name = f"{aggregate.anchor}-profile"
@@ -116,7 +117,7 @@ def make_agent_images(aggregate: Aggregate) -> list[figures.Image]:
 
 @figures.styled
 def plot_bars(aggregate: Aggregate) -> Figure:
-    """Plots two bars a task, best of ours first, on an axis that is logarithmic from `LINEAR_TO` percent on."""
+    """Plots our bar and the published one of each task, best of ours first; see `LINEAR_TO` for the axis."""
     values = _percentages(aggregate)
     figure = figures.new_figure(height=70 + ROW_HEIGHT * len(values))
     axes = figure.add_subplot()
@@ -155,7 +156,7 @@ def plot_profile(aggregate: Aggregate) -> Figure:
 
 @figures.styled
 def plot_intervals(together: Sequence[Aggregate]) -> Figure:
-    """Plots the aggregates of a paper's agents with 95 % intervals, a panel a statistic (Agarwal et al. 2021)."""
+    """Plots the aggregates of a paper's agents with 95 % intervals, one panel per statistic (Agarwal et al. 2021)."""
     figure = figures.new_figure(height=110 + 2 * ROW_HEIGHT * len(together))
     panels = figure.subplots(2, 2, sharey=True)
     for panel, axes in enumerate(panels.flat):
@@ -167,7 +168,7 @@ def plot_intervals(together: Sequence[Aggregate]) -> Figure:
             axes.plot([value], [place], "|", color=COLORS[0], ms=14, mew=2.5, label=label.get("ours"))
             axes.plot([published], [place], "D", color=MUTED, mfc="none", ms=6, label=label.get("theirs"))
             axes.set_title(name)
-        axes.use_sticky_edges = False  # of the bars, which would end the axis
+        axes.use_sticky_edges = False  # otherwise the axis would end at the bars
         axes.margins(x=0.15)
         axes.grid(axis="x")
     panels[0, 0].set_yticks(range(len(together)), [aggregate.agent for aggregate in together])
@@ -179,7 +180,7 @@ def plot_intervals(together: Sequence[Aggregate]) -> Figure:
 
 @figures.styled
 def plot_improvements(rows: Sequence[Row]) -> Figure:
-    """Plots probabilities of improvement with their intervals; 0.5, dashed, stands for no difference."""
+    """Plots probabilities of improvement with their intervals; the dashed line at 0.5 stands for no difference."""
     figure = figures.new_figure(1, height=60 + ROW_HEIGHT * len(rows), width=1.2 * figures.WIDTH)
     axes = figure.add_subplot()
     for place, row in enumerate(rows):
@@ -197,7 +198,7 @@ def plot_improvements(rows: Sequence[Row]) -> Figure:
 
 
 def _basis(row: Row) -> str:
-    """What a row rests on: how many of its tasks, or which, and the share of the budget where it is less."""
+    """Describes the basis of a row: the number of its tasks, or the task, and the share of the budget if it is less."""
     parts = [part for part in row.shortfalls if BASIS.fullmatch(part)]
     return ", ".join(parts if any(part.endswith("tasks") for part in parts) else [row.task, *parts])
 
@@ -206,20 +207,20 @@ def shares_above(scores: Mapping[str, np.ndarray], levels: np.ndarray) -> np.nda
     """Returns the share of runs above each level, averaged over tasks, [N].
 
     Args:
-        scores: task to the normalized scores of its runs.
-        levels: [N], in percent.
+        scores: Task to the normalized scores of its runs.
+        levels: Scores in percent, [N].
     """
     return np.mean([(100 * runs[:, None] > levels).mean(axis=0) for runs in scores.values()], axis=0)
 
 
 def log_ticks(low: float, high: float, unit: float) -> list[float]:
-    """Returns 0 and the powers of ten times `unit` and their negatives that lie in [low, high]."""
+    """Returns 0 and plus or minus the powers of ten times `unit`, as far as they are in [low, high]."""
     powers = [unit * 10**i for i in range(9)]
     return [x for x in (*(-p for p in reversed(powers)), 0.0, *powers) if low <= x <= high]
 
 
 def bars_alt(aggregate: Aggregate) -> str:
-    """Returns in words what the bars show, the first twelve tasks with their numbers."""
+    """Returns a description of the bars, with the numbers of the first twelve tasks."""
     values = _percentages(aggregate)
     shown = [f"{task} {ours:.1f} % (published {theirs:.1f} %)" for task, (ours, theirs) in list(values.items())[:12]]
     more = f" and {len(values) - 12} more tasks" if len(values) > 12 else ""
@@ -227,7 +228,7 @@ def bars_alt(aggregate: Aggregate) -> str:
 
 
 def profile_alt(aggregate: Aggregate) -> str:
-    """Returns in words what the performance profile shows."""
+    """Returns a description of the performance profile."""
     ours, theirs = (shares_above(side, np.array([50.0]))[0] for side in (aggregate.ours, aggregate.theirs))
     half = f"{100 * ours:.0f} % of our runs and {100 * theirs:.0f} % of the published scores"
     return f"Performance profile over {aggregate.tasks} tasks: {half} are above 50 %."
@@ -257,7 +258,7 @@ def _normalized(row: Row, scores: Sequence[float]) -> np.ndarray:
 
 
 def _percentages(aggregate: Aggregate) -> dict[str, tuple[float, float]]:
-    """Task to our mean score and the published one in percent, best of ours first."""
+    """Returns task to our mean score and the published one in percent, best of ours first."""
     tasks = sorted(aggregate.ours, key=lambda task: -aggregate.ours[task].mean())
     return {
         task: (100 * float(aggregate.ours[task].mean()), 100 * float(aggregate.theirs[task].mean())) for task in tasks

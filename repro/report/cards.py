@@ -1,4 +1,4 @@
-"""What was measured on one task of one experiment: learning curves of its agents, their runs and settings."""
+"""Cards: the results on one task of one experiment, with learning curves of its agents, their runs and settings."""
 
 import collections
 import dataclasses
@@ -19,7 +19,7 @@ from repro.report.videos import Video, find_videos
 
 @dataclasses.dataclass(frozen=True)
 class Context:
-    """What another publication reports on a task: its title, protocol in words, unit, and (agent, number)."""
+    """Numbers of another publication on a task: its title, protocol in words, unit, and pairs (agent, number)."""
 
     title: str
     protocol: str
@@ -32,12 +32,12 @@ class Runs:
     """One agent's runs on a task.
 
     Attributes:
-        anchor: id of its place in the page.
-        row: the row that its evaluation answers.
-        stored: its records with their files, one a seed.
-        facts: name and text of what else there is to know.
-        differences: field, value and the paper's value of each setting that differs.
-        images: the agent's metaparameters, where its records have them.
+        anchor: Id of their place in the page.
+        row: Row that their evaluation answers.
+        stored: Records with their files, one per seed.
+        facts: Further facts, as pairs of name and text.
+        differences: Field, value and the paper's value of each setting that differs.
+        images: Figure of the agent's metaparameters, if its records have them.
     """
 
     anchor: str
@@ -57,14 +57,14 @@ class Card:
     """One task of one experiment.
 
     Attributes:
-        anchor: id of its place in the page.
-        experiment, task: as in the records.
-        images: learning curves by frames and by wall time, densities of contraction rates and returns of a sweep, where
-            records have them.
-        runs: of each agent.
-        scores: of the runs of each agent with an evaluation in the same unit, the experiment's own agent first.
-        context: numbers of other publications.
-        videos: of agents with a record, by agent.
+        anchor: Id of its place in the page.
+        experiment, task: Names as in the records.
+        images: Learning curves by frames and by wall time, densities of contraction rates, and returns of a sweep, as
+            far as records have them.
+        runs: Runs of each agent.
+        scores: Agent to the scores of its runs, for agents with the same unit, the experiment's own agent first.
+        context: Numbers of other publications.
+        videos: Agent to its video, for agents with a record.
     """
 
     anchor: str
@@ -78,12 +78,12 @@ class Card:
 
     @property
     def all_images(self) -> list[figures.Image]:
-        """Those of the task and those of each agent."""
+        """Figures of the task and of each agent."""
         return [*self.images, *(image for item in self.runs for image in item.images)]
 
     @property
     def compared(self) -> list[agent_table.AgentLine]:
-        """The agents beside each other; nothing where no two have enough runs."""
+        """Comparison of the agents; empty if none can be compared with the first."""
         return agent_table.compare_agents({agent: {self.task: runs} for agent, runs in self.scores.items()})
 
 
@@ -94,13 +94,13 @@ def make_cards(
     published_dir: pathlib.Path,
     configs_dir: pathlib.Path,
 ) -> list[Card]:
-    """Returns the cards of one paper's rows, those with learning curves first.
+    """Returns the cards of one paper's rows, those with figures first.
 
     Args:
-        rows: of one paper.
-        groups: records behind them.
-        stored: all records with their files.
-        published_dir, configs_dir: as for `contents.collect`.
+        rows: Rows of one paper.
+        groups: Records behind the rows.
+        stored: All records with their files.
+        published_dir, configs_dir: As for `contents.collect`.
     """
     item_of = {_run_key(item.record): item for item in stored}
     stale = stale_records(groups)
@@ -120,21 +120,21 @@ def make_cards(
 
 
 def anchor(row: Row) -> str:
-    """Returns the id of the place where a row's result is shown."""
+    """Returns the id of the place that shows a row's result."""
     if row.statistic is not None or row.task in comparisons.TASK_SETS:
         return aggregates.anchor(row)
     return "-".join(filter(None, (row.paper, as_folder(str(row.experiment)), as_folder(row.task), row.agent)))
 
 
 def agent_indices(rows: Iterable[Row]) -> dict[tuple[str, str], int]:
-    """Returns the index of each (experiment, agent) with a result, by which it has its colour; no two of an experiment
-    have the same.
+    """Returns the index of each (experiment, agent) with a result, which decides its colour.
 
-    As far as there are colours, an agent keeps its own over the paper, and so does a variant, what follows the first
-    `_` of a name: ddpg_er and naf_er. Where an experiment has two agents of a variant, each has a colour of its own.
+    No two agents of an experiment have the same index. As far as there are colours, an agent has the same one in all
+    experiments of the paper, and so do agents of the same variant, which is the part of a name after the first `_`, as
+    of ddpg_er and naf_er. If an experiment has two agents of a variant, each agent of this variant has its own colour.
 
     Args:
-        rows: of one paper.
+        rows: Rows of one paper.
     """
     in_order = sorted((row for row in rows if row.seeds), key=_has_no_curve)
     names = list(dict.fromkeys((str(row.experiment), str(row.agent)) for row in in_order))
@@ -153,16 +153,16 @@ def agent_indices(rows: Iterable[Row]) -> dict[tuple[str, str], int]:
 
 
 def _has_no_curve(row: Row) -> bool:
-    """Whether a row is that of a study or a random player, which take no colour from agents that learn."""
+    """Returns whether a row is of a study or a random player, which get colours after agents that learn."""
     return row.agent == random_player.AGENT or (row.table is not None and not row.trained)
 
 
 def is_evaluation(row: Row, groups: Mapping[Key, Group]) -> bool:
-    """Whether a row's number is the final evaluation that the curve of its records leads to, and not a claim's.
+    """Returns whether a row's number is the final evaluation of its records, and not the number of a claim.
 
     Args:
-        row: any.
-        groups: all records.
+        row: Any row.
+        groups: All records.
     """
     return row_key(row) in groups and row.unit in {r["evaluation"]["unit"] for r in groups[row_key(row)].records}
 
@@ -201,7 +201,7 @@ def _card(
 
 
 def _scores(runs: Sequence[Runs], configs_dir: pathlib.Path) -> dict[str, list[float]]:
-    """Scores of each agent's runs, the agent first that the experiment's configuration names, if it has runs."""
+    """Returns the scores of each agent's runs, first those of the agent that the config names, if it has runs."""
     row = runs[0].row
     try:
         own = staleness.current_config(row.paper, str(row.experiment), "desk", configs_dir)["agent"]
@@ -217,7 +217,7 @@ def _scores(runs: Sequence[Runs], configs_dir: pathlib.Path) -> dict[str, list[f
 
 
 def _curve_images(place: str, runs: Sequence[Runs], index: Mapping[str, int], timed: bool) -> list[figures.Image]:
-    """A figure of all agents with a curve, one for each unit of their returns."""
+    """Returns a figure of all agents with a curve for each unit of their returns."""
     by_unit = collections.defaultdict(list)
     for item in runs:
         plotted = curves.has_times(item.records) if timed else any(record["curve"] for record in item.records)
@@ -238,7 +238,7 @@ def _curve_images(place: str, runs: Sequence[Runs], index: Mapping[str, int], ti
 
 
 def _stability_images(place: str, runs: Sequence[Runs], index: Mapping[str, int]) -> list[figures.Image]:
-    """A figure of the agents of a sweep whose returns have the unit of the first; none where no agent has one."""
+    """Returns a figure of the agents of a sweep whose returns have the unit of the first; empty without a sweep."""
     swept = [item for item in runs if stability.has_settings(item.records)]
     units = [item.records[0]["evaluation"]["unit"] for item in swept]
     returns = {
@@ -253,7 +253,7 @@ def _stability_images(place: str, runs: Sequence[Runs], index: Mapping[str, int]
 
 
 def _curve_alt(runs: Sequence[Runs]) -> str:
-    """What learning curves show, in words."""
+    """Returns a description of learning curves."""
     agents = ", ".join(str(item.row.agent) for item in runs)
     ends = "; ".join(
         f"{item.row.agent}: {len(item.stored)} seed{'s' if len(item.stored) > 1 else ''}, "
@@ -301,7 +301,7 @@ def _facts(row: Row, stored: Sequence[StoredRecord], reference: judgements.Refer
 
 
 def _band(record: Mapping[str, Any], reference: judgements.Reference) -> str:
-    """Where one further run like a record is expected."""
+    """Describes where one further run like a record is expected."""
     try:
         band = reference.band(record)
     except bands.BandError as error:

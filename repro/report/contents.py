@@ -1,4 +1,4 @@
-"""What the report shows, gathered from records, published numbers, configs and the papers' own pages."""
+"""Contents of the report, collected from records, published numbers, configs and the papers' READMEs."""
 
 import ast
 import collections
@@ -26,7 +26,7 @@ PAPERS_DIR = ROOT / "repro" / "papers"
 
 @dataclasses.dataclass(frozen=True)
 class Contents:
-    """What the report is made from: rows, their records, the files left out with the reason, and the external check."""
+    """Data of the report: rows, their records, files that were left out with the reason, and the external check."""
 
     stored: Sequence[StoredRecord]
     rows: Sequence[Row]
@@ -38,7 +38,7 @@ class Contents:
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """A printed hyper-parameter: place, name, value as printed, what our configs hold, and whether that differs."""
+    """Printed hyper-parameter: its table, name and value, a comparison with our configs, and whether they differ."""
 
     table: str
     name: str
@@ -52,9 +52,9 @@ class RowGroup:
     """The rows of one printed table, or those that answer no printed number.
 
     Attributes:
-        anchor: id of its place in the page.
-        title: of the table, in words.
-        rows: those with a result first.
+        anchor: Id of its place in the page.
+        title: Title of the table.
+        rows: Rows, those with a result first.
     """
 
     anchor: str
@@ -63,7 +63,7 @@ class RowGroup:
 
     @property
     def results(self) -> int:
-        """How many of its rows have a result."""
+        """Number of rows with a result."""
         return sum(bool(row.seeds) for row in self.rows)
 
 
@@ -72,19 +72,19 @@ class PaperSection:
     """One paper's part of the page.
 
     Attributes:
-        name: short name.
-        title, citation: of the paper.
-        link: address of the paper, None where the citation has none.
-        counts: how many printed numbers and sentences have each verdict.
-        trained: how many of these come from trained agents.
-        groups: its rows, groups with a result first.
-        experiments: name to its cards, in the order of the cards.
-        paper_figures: that experiments have plotted beside their records.
-        overviews: figures over tasks, of all agents.
-        together: each agent over its tasks, with its figures.
-        deviations: from the paper, as HTML.
-        settings: printed ones.
-        sources: name, title, source and confidence of each printed table.
+        name: Short name of the paper.
+        title, citation: Title and citation of the paper.
+        link: Address of the paper; None if the citation has none.
+        counts: Verdict to the number of printed numbers and sentences that have it.
+        trained: Verdict to how many of these come from trained agents.
+        groups: Rows of the paper, groups with a result first.
+        experiments: Experiment to its cards, in the order of the cards.
+        paper_figures: Figures that experiments have plotted beside their records.
+        overviews: Figures over tasks, with all agents.
+        together: Aggregate of each agent over its tasks, with its figures.
+        deviations: Deviations from the paper, as HTML.
+        settings: Printed settings.
+        sources: Name, title, source and confidence of each printed table.
     """
 
     name: str
@@ -111,7 +111,7 @@ class PaperSection:
         return [card for of_experiment in self.experiments.values() for card in of_experiment]
 
     def compared(self, experiment: str) -> list[agent_table.AgentLine]:
-        """Returns the agents of an experiment beside each other over its tasks; nothing with a single task."""
+        """Returns the comparison of an experiment's agents over its tasks; empty if no agent shares several tasks."""
         scores: dict[str, dict[str, Sequence[float]]] = collections.defaultdict(dict)
         of_agents: dict[str, list[comparisons.Records]] = collections.defaultdict(list)
         for card in self.experiments[experiment]:
@@ -125,7 +125,7 @@ class PaperSection:
 
     @property
     def parts(self) -> dict[str, list[str]]:
-        """Heading to its experiments: those with learning curves, then those that have records alone."""
+        """Heading to its experiments: those with learning curves, then those with records only."""
         found: dict[str, list[str]] = {"Learning curves": [], "Records": []}
         for experiment, of_experiment in self.experiments.items():
             has_curves = any(image.kind == "by-steps" for card in of_experiment for image in card.images)
@@ -134,11 +134,11 @@ class PaperSection:
 
     @functools.cached_property
     def anchors(self) -> set[str]:
-        """Ids of the places that show the runs of an agent, on one task or over its tasks."""
+        """Ids of the places that show runs of an agent, on one task or over its tasks."""
         return {runs.anchor for card in self.cards for runs in card.runs} | {item.anchor for item, _ in self.together}
 
     def find_place(self, row: Row) -> str | None:
-        """Returns the id of the place that shows a row's runs, its experiment where no other does; None without any."""
+        """Returns the id of the place that shows a row's runs, or of its experiment; None without a run or a place."""
         if row.seeds and cards.anchor(row) in self.anchors:
             return cards.anchor(row)
         return f"{self.name}-{row.experiment}" if row.seeds and row.experiment in self.experiments else None
@@ -161,17 +161,17 @@ def collect(
     configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
     committed: Iterable[StoredRecord] = (),
 ) -> Contents:
-    """Reads the records below a directory.
+    """Reads the records below a directory and makes their rows.
 
     Args:
-        results_dir: root of the record layout; may be absent.
-        published_dir: published numbers.
-        configs_dir: current configs.
-        committed: further records; where `results_dir` has no random player of a game, claims are judged by the one
-            among them, which has no row.
+        results_dir: Root of the record layout; it may not exist.
+        published_dir: Folder of published numbers.
+        configs_dir: Folder of current configs.
+        committed: Further records. Their random players are used for claims if `results_dir` has none on the task, but
+            have no rows.
 
     Raises:
-        PublishedError: the published numbers cannot be read.
+        PublishedError: The published numbers cannot be read.
     """
     stored, errors = read_all(results_dir)
     players = missing_players(stored, committed)
@@ -189,7 +189,7 @@ def make_sections(
     published_dir: pathlib.Path = published.PUBLISHED_DIR,
     configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
 ) -> list[PaperSection]:
-    """Returns the page's sections, a paper each, those with a run first. Arguments as for `collect`."""
+    """Returns the page's sections, one per paper, those with a run first. Arguments as for `collect`."""
     sections = [
         _section(paper, rows, contents, results_dir, published_dir, configs_dir)
         for paper, rows in tables.by_paper(contents.rows).items()
@@ -198,7 +198,7 @@ def make_sections(
 
 
 def results_first(rows: Sequence[Row]) -> list[Row]:
-    """Returns the rows with those that have a result in front."""
+    """Returns the rows in an order in which those with a result are first."""
     return sorted(rows, key=lambda row: not row.seeds)
 
 
@@ -240,13 +240,13 @@ def _section(
 
 
 def paper_link(citation: str) -> str | None:
-    """Returns the address of a paper whose citation has its arXiv number, else None."""
+    """Returns the address of a paper if its citation has an arXiv number, otherwise None."""
     found = re.search(r"arXiv (\d{4}\.\d{4,5})", citation)
     return f"https://arxiv.org/abs/{found[1]}" if found else None
 
 
 def _row_groups(paper: str, rows: Sequence[Row], titles: Mapping[str, str]) -> list[RowGroup]:
-    """The rows by printed table, tables with a result first."""
+    """Returns the rows by printed table, tables with a result first and random play last."""
     by_heading = collections.defaultdict(list)
     for row in sorted(results_first(rows), key=tables.is_random_play):
         by_heading[tables.heading(row, titles)].append(row)
@@ -269,7 +269,7 @@ def _settings(paper: str, published_dir: pathlib.Path, configs_dir: pathlib.Path
 
 
 def _judged(compared: Sequence[settings.SettingComparison]) -> str:
-    """What the configs hold, in words; experiments that agree are named together."""
+    """Describes how the configs compare with a printed setting; experiments with the same answer are named together."""
     by_answer = collections.defaultdict(list)
     for item in compared:
         answer = f"differs, {item.ours}" if item.status == "differs" else str(item.status)
@@ -281,19 +281,19 @@ def _judged(compared: Sequence[settings.SettingComparison]) -> str:
 
 
 def _figures(paper_dir: pathlib.Path, configs_dir: pathlib.Path) -> list[figures.Image]:
-    """The figures that experiments have plotted beside their records."""
+    """Returns the figures that experiments have plotted beside their records."""
     images = []
     for path in sorted(paper_dir.glob("*/figure.svg")):
         experiment = path.parent.name
         title = _figure_title(configs_dir / f"{experiment}.py")
-        alt = f"{title}. Its numbers stand in the rows above and in the records."
+        alt = f"{title}. The rows above and the records have its numbers."
         svg = path.read_text(encoding="utf-8")
         images.append(figures.Image(f"{paper_dir.name}-{experiment}", alt, svg, "paper-figure", title))
     return images
 
 
 def _figure_title(config: pathlib.Path) -> str:
-    """What a figure shows: the first line of its config's docstring, without the paper; its name without a config."""
+    """Returns the title of a figure: the first line of its config's docstring without the paper, or the file's name."""
     docstring = ast.get_docstring(ast.parse(config.read_text(encoding="utf-8"))) if config.is_file() else None
     if not docstring:
         return config.stem
@@ -302,7 +302,7 @@ def _figure_title(config: pathlib.Path) -> str:
 
 
 def _deviations(readme: pathlib.Path) -> Markup:
-    """The section on deviations of a paper's README as HTML; empty where there is none."""
+    """Returns the section on deviations of a paper's README as HTML; empty if there is none."""
     if not readme.is_file():
         return Markup("")
     _, _, rest = readme.read_text(encoding="utf-8").partition("## Deviations from the paper\n")

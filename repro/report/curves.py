@@ -1,9 +1,9 @@
 """Learning curves: the agents of a task in one figure, against frames or wall time.
 
-Where a config has `window_steps`, the curve over seeds is the paper's own: in windows of so many steps, with the 20th
-and 80th percentiles from four seeds on. A record holds no single episodes but the mean return of the last 100 at up to
-500 moments, so a window's return is the mean of those logged in it, and lags by half of the time that 100 episodes
-take.
+If a config has `window_steps`, the curve over seeds follows the paper: means over windows of so many steps, with the
+20th and 80th percentiles from four seeds on. A record has no single episodes but the mean return of the last 100
+episodes at up to 500 points. So a window's return is the mean of the points logged in it, and lags by half of the time
+that 100 episodes take.
 """
 
 import dataclasses
@@ -20,15 +20,15 @@ from repro.evidence.rows import Row
 from repro.report import figures
 from repro.report.tables import amount, exact
 
-MAX_POINTS = 120  # of one line; a phone shows no more
+MAX_POINTS = 120  # points of one line; a phone shows no more
 MIN_SHARE = 0.15
-"""A published number so far off that our curves would fill less than this share of the axis is named, not plotted."""
+"""Smallest share of the axis for our curves; a published number that would leave them less is not plotted but named."""
 PERCENTILES = (20, 80)
 MEAN_BAND = "95 % interval of the mean"
 WINDOW_BAND = f"{PERCENTILES[0]}th to {PERCENTILES[1]}th percentile over seeds"
-"""What a band is, in words, from `statistics.MIN_BOOTSTRAP_RUNS` seeds on."""
+"""Descriptions of bands from `statistics.MIN_BOOTSTRAP_RUNS` seeds on."""
 TIME_UNITS = {"hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
-"""Units of wall time and their seconds; an axis has the largest of which it is two or more."""
+"""Units of wall time in seconds; an axis has the largest unit of which it covers two or more."""
 
 Records = Sequence[Mapping[str, Any]]
 
@@ -38,20 +38,19 @@ class Curve:
     """One agent's part of a figure, in data units.
 
     Attributes:
-        agent: its name.
-        index: of the agent, for its colour (`cards.agent_indices`).
-        scale: of its runs.
-        lines: seed to [N, 2] (frames or seconds of wall time, return).
-        evaluations: each seed's final evaluation.
-        mean: [M, 2], mean over seeds where all have data, on a common grid, empty with one seed, or in the middles of
-            windows.
-        band: [M, 2], low and high at each point: the 95 % interval of that mean, or the lowest and the highest of fewer
-            than `statistics.MIN_BOOTSTRAP_RUNS` seeds. Where there are windows it has percentiles over seeds instead of
-            that interval. As long as the mean.
-        window: length of the windows in the unit of the budget; None without.
-        end: last frames or seconds of its runs.
-        published, published_label: the printed number and its text, None without one.
-        random, random_label: the random policy's score and its text, None without one.
+        agent: Name of the agent.
+        index: Index of the agent, for its colour (`cards.agent_indices`).
+        scale: Scale of its runs.
+        lines: Seed to its points (frames or seconds of wall time, return), [N, 2].
+        evaluations: Final evaluation of each seed.
+        mean: Mean over seeds, [M, 2], on a common grid where all seeds have data, or in the middle of each window.
+            Without windows it is empty for a single seed.
+        band: Low and high at each point of `mean`, [M, 2]: the 95 % interval of the mean, with windows percentiles over
+            seeds instead. With fewer than `statistics.MIN_BOOTSTRAP_RUNS` seeds, the lowest and the highest seed.
+        window: Length of the windows in the unit of the budget; None without windows.
+        end: Largest frames or seconds of its runs.
+        published, published_label: Printed number and its text; None without one.
+        random, random_label: Score of the random policy and its text; None without one.
     """
 
     agent: str
@@ -74,14 +73,14 @@ class Plot:
     """The curves of one task on common axes.
 
     Attributes:
-        curves: one per agent, wall time in the unit of the axis.
-        on_scale: for each curve whether its printed number lies on the axis.
-        random, random_label: the random policy's score and its text, None without one.
-        y_range: (low, high) of the axis.
-        x_end: end of the axis.
-        x_label: what the axis is, in words.
-        unit: unit of the returns.
-        counts: what the budget counts, frames or steps.
+        curves: One curve per agent, with wall time in the unit of the axis.
+        on_scale: For each curve whether its printed number is on the axis.
+        random, random_label: Score of the random policy and its text; None without one.
+        y_range: Ends (low, high) of the vertical axis.
+        x_end: End of the horizontal axis.
+        x_label: Label of the horizontal axis.
+        unit: Unit of the returns.
+        counts: What the budget counts, frames or steps.
     """
 
     curves: Sequence[Curve]
@@ -96,12 +95,12 @@ class Plot:
 
     @property
     def y_label(self) -> str:
-        """What the lines show, in words."""
+        """Label of the vertical axis."""
         return f"mean {self.unit}" if "return" in self.unit else f"mean return, {self.unit}"
 
     @property
     def over_seeds(self) -> str:
-        """What line and band over seeds are, in words; empty where each agent has one seed and no windows."""
+        """Description of line and band over seeds; empty if each agent has one seed and no windows."""
         plotted = [curve for curve in self.curves if len(curve.mean)]
         if not plotted:
             return ""
@@ -116,10 +115,10 @@ def make_curve(records: Records, row: Row | None, timed: bool = False, index: in
     """Prepares the curve of one agent.
 
     Args:
-        records: those behind a row, one a seed, at least one.
-        row: gives the printed number with its budget and the random score; None without either.
-        timed: against the wall time of training and not frames; for records that `has_times` holds for.
-        index: of the agent, for its colour.
+        records: Records behind a row, one per seed, at least one.
+        row: Row with the printed number, its budget and the random score; None for a curve without them.
+        timed: Whether the curve is against the wall time of training instead of frames; needs `has_times`.
+        index: Index of the agent, for its colour.
     """
     lines = {r["seed"]: np.array(r["curve"], float).reshape(-1, 2) for r in records}
     lines = {seed: line for seed, line in lines.items() if len(line)}
@@ -161,9 +160,9 @@ def make_plot(curves: Sequence[Curve], record: Mapping[str, Any], timed: bool = 
     """Puts curves of one task on common axes.
 
     Args:
-        curves: from `make_curve`, at least one.
-        record: any behind them, for the units.
-        timed: as for `make_curve`.
+        curves: Curves from `make_curve`, at least one.
+        record: Any record behind them, for the units.
+        timed: As for `make_curve`.
     """
     counts = counted(budget_field(record))
     x_end, x_label = max(curve.end for curve in curves), f"environment {counts}"
@@ -189,15 +188,15 @@ def make_plot(curves: Sequence[Curve], record: Mapping[str, Any], timed: bool = 
 
 
 def has_times(records: Records) -> bool:
-    """Whether all records keep a curve and, in their log, the seconds of training."""
+    """Returns whether all records have a curve and, in their log, the seconds of training."""
     return all(run_measures.holds(record, need) for record in records for need in ("curve", "series.seconds"))
 
 
 def get_window(records: Records) -> int | None:
-    """Returns the length of the windows of the records' curve; None where their paper has none, or none of two ended.
+    """Returns the length of the curve's windows; None if the config has none, or a run is shorter than two windows.
 
     Args:
-        records: runs of one config, at least one.
+        records: Runs of one config, at least one.
     """
     window = records[0]["config"].get("window_steps")
     return window if window and 2 * window <= min(record[budget_field(record)] for record in records) else None
@@ -207,12 +206,12 @@ def mean_line(lines: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Returns the mean over seeds where all have data, and a band around it.
 
     Args:
-        lines: [N, 2] (frames, value), one a seed.
+        lines: One line per seed with points (frames, value), [N, 2].
 
     Returns:
-        [M, 2] (frames, mean) on a common grid of `MAX_POINTS`, and [M, 2] low and high at each point: the 95 % interval
-        of the mean, or the lowest and the highest line of fewer than `statistics.MIN_BOOTSTRAP_RUNS`, whose interval is
-        many times as wide. M is 0 for one line, or where no two overlap.
+        Points (frames, mean), [M, 2], on a common grid of M = `MAX_POINTS`; and low and high at each point, [M, 2]: the
+        95 % interval of the mean, or the lowest and the highest of fewer than `statistics.MIN_BOOTSTRAP_RUNS` lines,
+        whose interval would be many times as wide. M is 0 for a single line, or if the lines do not all overlap.
     """
     start = max((line[0, 0] for line in lines), default=0.0)
     end = min((line[-1, 0] for line in lines), default=0.0)
@@ -226,11 +225,11 @@ def mean_line(lines: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def describe_band(seeds: Sequence[int], of_many: str = MEAN_BAND) -> str:
-    """Returns in words what the bands of several agents are.
+    """Returns a description of the bands of several agents.
 
     Args:
-        seeds: how many each has.
-        of_many: what the band is with `statistics.MIN_BOOTSTRAP_RUNS` seeds or more.
+        seeds: Number of seeds of each agent.
+        of_many: Description of a band with `statistics.MIN_BOOTSTRAP_RUNS` seeds or more.
     """
     of_few = "lowest to highest seed"
     few = [count < statistics.MIN_BOOTSTRAP_RUNS for count in seeds]
@@ -243,12 +242,12 @@ def describe_band(seeds: Sequence[int], of_many: str = MEAN_BAND) -> str:
 def plot_curves(plot: Plot, title: str = "") -> Figure:
     """Plots the curves of one task.
 
-    An agent is a line, the mean over seeds, with a band. A single agent's seeds are thin lines beside it. Printed
-    numbers are dashed in the colour of their agent, the random policy's score is dotted.
+    Each agent has a line, the mean over seeds, with a band. If there is a single agent, its seeds are thin lines.
+    Printed numbers are dashed in the colour of their agent, the random policy's score is dotted.
 
     Args:
-        plot: from `make_plot`.
-        title: above the axes.
+        plot: Plot from `make_plot`.
+        title: Title above the axes.
     """
     published = [curve for curve in plot.curves if curve.published is not None]
     lines = len(plot.curves) + len(published) + (plot.random is not None) + len(plot.over_seeds.splitlines())
@@ -270,7 +269,7 @@ def plot_curves(plot: Plot, title: str = "") -> Figure:
 
 
 def _plot_curve(axes: Axes, curve: Curve, plot: Plot) -> None:
-    """The mean over seeds with its band, or the only seed; nothing where no episode has ended."""
+    """Plots the mean over seeds with its band, or the only seed; nothing if no episode has ended."""
     seeds = f"{len(curve.lines)} seed{'s' if len(curve.lines) != 1 else ''}"
     scales = {other.scale for other in plot.curves}
     label = f"{curve.agent}, {seeds}" + (f", {curve.scale} scale" if len(scales) > 1 else "")
@@ -288,19 +287,19 @@ def _plot_curve(axes: Axes, curve: Curve, plot: Plot) -> None:
 
 
 def _shows_seeds(curve: Curve, curves: Sequence[Curve]) -> bool:
-    """Whether a figure of some curves has a line for each seed of one of them; beside others its mean stands alone."""
+    """Returns whether a figure of `curves` has a line for each seed of `curve`: if it is alone or has no mean."""
     return len(curves) == 1 or not len(curve.mean)
 
 
 def _drawn(curve: Curve, curves: Sequence[Curve]) -> list[np.ndarray]:
-    """The values of a curve that a figure of some curves has to show, and its score."""
+    """Returns the values of a curve that a figure of `curves` must have room for, and its final score."""
     if _shows_seeds(curve, curves):
         return [*(line[:, 1] for line in curve.lines.values()), curve.band.ravel(), np.array(curve.evaluations)]
     return [curve.band.ravel(), curve.mean[:, 1], np.array([np.mean(curve.evaluations)])]
 
 
 def _plot_published(axes: Axes, curve: Curve, plot: Plot, on_scale: bool) -> None:
-    """A dashed line at the printed number, or its name alone where it is off the scale."""
+    """Plots a dashed line at the printed number, or only names it in the legend if it is off the scale."""
     if curve.published is None:
         return
     label = f"{curve.published_label}" + (f" ({curve.agent})" if len(plot.curves) > 1 else "")
@@ -313,25 +312,29 @@ def _plot_published(axes: Axes, curve: Curve, plot: Plot, on_scale: bool) -> Non
 
 
 def _rescaled(curve: Curve, seconds: float) -> Curve:
-    """The curve with wall time in units of so many seconds."""
+    """Returns the curve with wall time in units of `seconds` seconds."""
     lines = {seed: line / (seconds, 1.0) for seed, line in curve.lines.items()}
     return dataclasses.replace(curve, lines=lines, mean=curve.mean / (seconds, 1.0), end=curve.end / seconds)
 
 
 def _prolonged(line: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
-    """The line of a run that diverged, with its last score at the points of the others after its end."""
+    """Returns the line of a run that diverged, continued with its last score at the later points of the others."""
     frames = np.unique([x for other in others for x in other[:, 0] if x > line[-1, 0]])
     return np.concatenate([line, np.stack([frames, np.full(len(frames), line[-1, 1])], axis=1)])
 
 
 def _seed_range(values: np.ndarray) -> np.ndarray:
-    """The lowest and the highest of each column of [seeds, M], [M, 2]."""
+    """Returns the lowest and the highest of each column, from [seeds, M] to [M, 2]."""
     return np.stack([values.min(axis=0), values.max(axis=0)], axis=1)
 
 
 def _windows(lines: Sequence[np.ndarray], window: int) -> tuple[np.ndarray, np.ndarray]:
-    """Mean over lines of their means in each whole window that all have points in, [M, 2] at the windows' middles, and
-    the percentiles, [M, 2], or the range of fewer than `statistics.MIN_BOOTSTRAP_RUNS` lines; M is 0 without lines."""
+    """Returns the curve of M whole windows in which all lines have points; M is 0 without lines.
+
+    Returns:
+        Middle of each window and mean over lines of their means in it, [M, 2]; and percentiles over lines, or the range
+        of fewer than `statistics.MIN_BOOTSTRAP_RUNS` lines, [M, 2].
+    """
     if not lines:
         return np.zeros((0, 2)), np.zeros((0, 2))
     middles, returns = [], []

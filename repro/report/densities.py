@@ -13,11 +13,11 @@ from repro.report import figures
 
 HEIGHT = 190
 X_LABEL = "observed contraction rate, over all of training"
-POINTS = 120  # of one outline
-KDE_REACH = 3.0  # bandwidths of the kernel that an outline goes on for beyond the rates
-MIN_HALF_RANGE = 0.005  # of the axis of rates, so that no rounding fills it
+POINTS = 120  # points of one outline
+KDE_REACH = 3.0  # bandwidths of the kernel by which an outline continues beyond the rates
+MIN_HALF_RANGE = 0.005  # smallest half range of the axis of rates, so that rounding does not fill it
 MIN_RANGE = 1e-5
-"""Rates that differ by less are equal: the log is in single precision, and an axis shows no more."""
+"""Smallest range of rates that are not equal: the log is in single precision, and an axis shows no more."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,10 +25,10 @@ class Densities:
     """One agent's contraction rates on a task, in data units.
 
     Attributes:
-        outlines: seed to [POINTS, 2] (rate, density per unit of rate).
-        constants: seed to its rate, for seeds whose rates are all equal, or that logged one only.
-        end: mean rate over the last tenth of the log and over seeds.
-        target: the same of the rate that C-trace aims for; None where a log does not have it.
+        outlines: Seed to points (rate, density per unit of rate), [POINTS, 2].
+        constants: Seed to its rate, for seeds whose rates are all equal, or that logged only one.
+        end: Mean rate over the last tenth of the log and over seeds.
+        target: Mean of the rate that C-trace aims for, over the same rows; None if a log does not have it.
     """
 
     outlines: Mapping[int, np.ndarray]
@@ -38,21 +38,21 @@ class Densities:
 
     @property
     def ends(self) -> list[float]:
-        """Places on the axis of rates that it reaches to."""
+        """Rates that the axis must include."""
         ends = [*self.constants.values(), *(outline[i, 0] for outline in self.outlines.values() for i in (0, -1))]
         return ends if self.target is None else [*ends, self.target]
 
 
 def has_rates(records: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether all records keep the observed contraction rates of their log."""
+    """Returns whether all records have observed contraction rates in their log."""
     return all(run_measures.holds(record, "series.contraction") for record in records)
 
 
 def make_densities(records: Sequence[Mapping[str, Any]]) -> Densities:
-    """Estimates the density of each seed's rates, all logged rows together.
+    """Estimates the density of each seed's rates over all logged rows.
 
     Args:
-        records: one a seed, at least one; `has_rates` holds for them.
+        records: One record per seed, at least one, for which `has_rates` is true.
     """
     rates = {r["seed"]: _column(r, "contraction") for r in records}
     constant = {seed: np.ptp(values) < MIN_RANGE for seed, values in rates.items()}
@@ -69,7 +69,7 @@ def make_outline(rates: np.ndarray) -> np.ndarray:
     """Returns a Gaussian kernel density estimate with Scott's bandwidth, [POINTS, 2] (rate, density per unit of rate).
 
     Args:
-        rates: [N], not all equal; contraction rates in [0, 1], and so is the outline.
+        rates: Contraction rates in [0, 1], not all equal, [N]; the outline is within [0, 1], too.
     """
     kernel = scipy.stats.gaussian_kde(rates)
     reach = KDE_REACH * float(np.sqrt(kernel.covariance[0, 0]))
@@ -78,7 +78,7 @@ def make_outline(rates: np.ndarray) -> np.ndarray:
 
 
 def x_range(densities: Iterable[Densities]) -> tuple[float, float]:
-    """Returns the ends of the axis of rates that holds some densities."""
+    """Returns the ends of an axis of rates with room for some densities."""
     ends = [end for item in densities for end in item.ends]
     middle, half = (min(ends) + max(ends)) / 2, max(0.54 * (max(ends) - min(ends)), MIN_HALF_RANGE)
     return float(middle - half), float(middle + half)
@@ -88,11 +88,11 @@ def x_range(densities: Iterable[Densities]) -> tuple[float, float]:
 def plot_densities(by_agent: Mapping[str, tuple[int, Densities]]) -> Figure:
     """Plots the densities of the agents of one task.
 
-    A seed is a filled outline in the colour of its agent, or an upright line where its rates are all equal; the mean
+    A seed is a filled outline in the colour of its agent, or an upright line if its rates are all equal; the mean
     target of C-trace is a dashed line.
 
     Args:
-        by_agent: agent to its index, for its colour, and `make_densities`.
+        by_agent: Agent to its index, for its colour, and its densities from `make_densities`.
     """
     targets = sum(densities.target is not None for _, densities in by_agent.values())
     figure = figures.new_figure(len(by_agent) + targets, HEIGHT)
@@ -118,7 +118,7 @@ def plot_densities(by_agent: Mapping[str, tuple[int, Densities]]) -> Figure:
 
 
 def densities_title(densities: Densities, agent: str, task: str) -> str:
-    """Returns in words what a figure shows of one agent."""
+    """Returns a description of one agent's densities in a figure."""
     count = len(densities.outlines) + len(densities.constants)
     seeds = f"{count} seed{'s' if count > 1 else ''}"
     target = "" if densities.target is None else f", mean target of C-trace {densities.target:.4f}"

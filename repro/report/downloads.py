@@ -1,4 +1,4 @@
-"""Files that the page links to: figures, copies of the records, all rows as CSV; and those of earlier reports."""
+"""Files that the page links to: figures, copies of the records, all rows as CSV; and removal of outdated ones."""
 
 import csv
 import pathlib
@@ -14,7 +14,7 @@ from repro.report import figures, tables
 FIGURES, RECORDS = "figures", "records"
 """Folders beside the page."""
 WRITTEN = ".written"
-"""Beside the page, the list of the files in its folders, a path in each line."""
+"""File beside the page that lists the files in its folders, one path per line."""
 COLUMNS: Mapping[str, Callable[[Row], Any]] = {
     "paper": lambda row: row.paper,
     "table": lambda row: row.table,
@@ -43,18 +43,20 @@ COLUMNS: Mapping[str, Callable[[Row], Any]] = {
     "note": lambda row: row.note,
     "command": lambda row: row.command,
 }
-"""Header to what stands below it; None is an empty cell."""
+"""Header of a column to the function that gives a row's cell; None is an empty cell."""
 
 
 def replace_written(out_dir: pathlib.Path, paths: Iterable[pathlib.PurePosixPath]) -> None:
-    """Removes what an earlier report wrote and this one does not, and lists what this one does, before it is written.
+    """Removes files that an earlier report wrote and this one does not, and writes the list of this report's files.
+
+    Call it before the files are written.
 
     Args:
-        out_dir: folder of the page; what is not in its list stays.
-        paths: of the files that this report writes into folders, relative to the page.
+        out_dir: Folder of the page; files that are not in its list are kept.
+        paths: Files that this report writes into folders, relative to the page.
 
     Raises:
-        OSError: a file cannot be removed or the list not be written.
+        OSError: A file cannot be removed, or the list cannot be read or written.
     """
     listed, names = out_dir / WRITTEN, set(map(str, paths))
     earlier = set(listed.read_text(encoding="utf-8").splitlines()) if listed.exists() else set()
@@ -68,7 +70,7 @@ def write_rows(path_csv: pathlib.Path, rows: Iterable[Row]) -> None:
     """Writes rows as CSV with the headers of `COLUMNS`.
 
     Raises:
-        OSError: the file cannot be written.
+        OSError: The file cannot be written.
     """
     with path_csv.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -100,10 +102,10 @@ def copy_records(out_dir: pathlib.Path, stored: Iterable[StoredRecord], results_
 
 
 def figure_path(image: figures.Image) -> pathlib.PurePosixPath:
-    """Returns where a figure lies, relative to the page."""
+    """Returns the path of a figure relative to the page."""
     return pathlib.PurePosixPath(FIGURES, f"{image.name}.svg")
 
 
 def record_path(item: StoredRecord, results_dir: pathlib.Path) -> pathlib.PurePosixPath:
-    """Returns where the copy of a record lies, relative to the page."""
+    """Returns the path of a record's copy relative to the page."""
     return pathlib.PurePosixPath(RECORDS, *item.path.relative_to(results_dir).parts)

@@ -1,4 +1,4 @@
-"""Look and files of the report's figures: matplotlib without pyplot, the same bytes each time, light and dark."""
+"""Style and files of the report's figures: matplotlib without pyplot, reproducible bytes, light and dark mode."""
 
 import dataclasses
 import io
@@ -14,16 +14,16 @@ from matplotlib.figure import Figure
 from repro.report.tables import amount
 
 WIDTH, HEIGHT = 360, 240
-"""Points of a figure without its legend; the page scales it to its column."""
+"""Size of a figure without its legend, in points; the page scales it to its column."""
 POINTS_PER_INCH = 72
 PNG_DPI = 220
 LEGEND_LINE = 15
-"""Points that a line of the legend below the axes takes."""
+"""Height of a line of the legend below the axes, in points."""
 INK, GRID, MUTED = "#2b2b2a", "#dbdad2", "#7b7a74"
 DARK = {INK: "#d9d8d0", GRID: "#3b3b38", MUTED: "#8f8e88"}
-"""Colours of text, grid and reference lines, and what a browser in dark mode shows for them."""
+"""Colours of text, grid and reference lines to those that a browser shows in dark mode."""
 COLORS = ("#0173b2", "#de8f05", "#029e73", "#d55e00", "#cc78bc", "#ca9161", "#56b4e9")
-"""Distinguishable with any colour vision, and on a light and on a dark page."""
+"""Colours of agents, distinguishable with any colour vision, on a light and on a dark page."""
 STYLE: Any = {
     "axes.axisbelow": True,
     "axes.edgecolor": INK,
@@ -51,14 +51,14 @@ STYLE: Any = {
 
 @dataclasses.dataclass(frozen=True)
 class Image:
-    """A figure as the page shows it.
+    """Figure of the page.
 
     Attributes:
-        name: file name without `.svg`, unique on the page.
-        alt: what it shows, in words.
-        svg: text of the file.
+        name: File name without `.svg`, unique on the page.
+        alt: Description for readers who do not see it.
+        svg: Text of the file.
         kind: CSS class of the image.
-        title: heading of its place on the page, for a figure that has one of its own.
+        title: Heading on the page, for a figure that has one of its own.
     """
 
     name: str
@@ -69,23 +69,23 @@ class Image:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height in the units of its `viewBox`, rounded."""
+        """Width and height in units of the `viewBox`, rounded."""
         box = re.search(r'viewBox="[\d.-]+ [\d.-]+ ([\d.]+) ([\d.]+)"', self.svg)
         assert box is not None, f"{self.name} has no viewBox"
         return round(float(box[1])), round(float(box[2]))
 
 
 def styled(plot: Callable[..., Figure]) -> Callable[..., Figure]:
-    """Makes a function plot in the style of the report."""
+    """Decorates a plotting function to use the style of the report."""
     return matplotlib.rc_context(STYLE)(plot)
 
 
 def new_figure(legend_lines: int = 0, height: float = HEIGHT, width: float = WIDTH) -> Figure:
-    """Returns an empty figure, without pyplot, so that nothing keeps it but its caller.
+    """Returns an empty figure, made without pyplot, so that only its caller holds a reference to it.
 
     Args:
-        legend_lines: lines of text below the axes, for which the figure is made taller.
-        height, width: of the rest, in points.
+        legend_lines: Lines of text below the axes, for which the figure is made taller.
+        height, width: Size without these lines, in points.
     """
     size = width / POINTS_PER_INCH, (height + LEGEND_LINE * legend_lines) / POINTS_PER_INCH
     return Figure(figsize=size, layout="constrained")
@@ -97,7 +97,7 @@ def curve_style(index: int) -> dict[str, Any]:
 
 
 def label_amounts(axes: Axes) -> None:
-    """Writes the ticks of the x axis as 200k and 1.5M where it reaches so far."""
+    """Formats the ticks of the x axis as 200k or 1.5M if it reaches 1000 or more."""
     if axes.get_xlim()[1] >= 1000:
         axes.xaxis.set_major_formatter(lambda value, _: amount(int(value)))
 
@@ -105,7 +105,7 @@ def label_amounts(axes: Axes) -> None:
 def svg_text(figure: Figure) -> str:
     """Returns a figure as SVG whose text, grid and reference lines follow the light or dark mode of the browser.
 
-    Coordinates are in hundredths of a point. The text names no date and no version: it is the same each time.
+    Coordinates have two decimals. The text has no date and no version, so that it is the same each time.
     """
     buffer = io.StringIO()
     with matplotlib.rc_context(STYLE):
@@ -123,11 +123,11 @@ def save_png(figure: Figure, path_png: str | os.PathLike[str]) -> None:
     """Writes a figure on white as a PNG, the same bytes each time.
 
     Args:
-        figure: of any of the functions that plot.
-        path_png: file to write.
+        figure: Any figure of the report.
+        path_png: File to write.
 
     Raises:
-        OSError: the file cannot be written.
+        OSError: The file cannot be written.
     """
     with matplotlib.rc_context(STYLE):
         figure.savefig(path_png, format="png", dpi=PNG_DPI, facecolor="white", metadata={"Software": None})

@@ -1,4 +1,4 @@
-"""The figure of a population: who adopted whose weights, fitness, and hyper-parameters over training (Figure E.1)."""
+"""Figure of a population: who adopted whose weights, fitness, and hyper-parameters over training (Figure E.1)."""
 
 from __future__ import annotations
 
@@ -15,26 +15,31 @@ from repro.report import figures
 
 FIGURE = "lineage.svg"
 PANEL_HEIGHT = 110
-"""Points of one panel."""
+"""Height of one panel, in points."""
 MEMBER_HEIGHT = 9
-"""Points of a member's line in the panel of the lineage."""
+"""Height of a member's line in the panel of the lineage, in points."""
 
 
 def write_figure(path: Path, lineage: Lineage, unit: str) -> Path:
     """Writes `lineage.svg` into the folder of a population and returns its path.
 
+    Args:
+        path: Folder of the population.
+        lineage: Lineage with at least one comparison.
+        unit: Unit of the budget, frames or steps.
+
     Raises:
-        OSError: the file cannot be written.
+        OSError: The file cannot be written.
     """
     write_whole(path / FIGURE, figures.svg_text(plot_lineage(lineage, unit)))
     return path / FIGURE
 
 
 def descent(lineage: Lineage, member: int) -> list[int]:
-    """Returns the members that the weights of a member were in, for each piece of training from the first on."""
+    """Returns which member had the ancestors of a member's weights in each piece of training, from the first on."""
     members: list[int] = []
     for comparison in reversed(lineage.rounds):
-        parent = comparison[member].parent if members else None  # what is adopted after the last piece is not trained
+        parent = comparison[member].parent if members else None  # weights adopted after the last piece are not trained
         member = member if parent is None else parent
         members.append(member)
     return members[::-1]
@@ -44,13 +49,13 @@ def descent(lineage: Lineage, member: int) -> list[int]:
 def plot_lineage(lineage: Lineage, unit: str) -> Figure:
     """Plots a population over the frames or steps of each member.
 
-    The first panel has a line for each member and an arrow from parent to child at each adoption, the others have
-    fitness and hyper-parameters of each member. The line of descent of the best member, or of the first where none has
-    a fitness, is in colour.
+    The first panel has a line for each member and an arrow from parent to child at each adoption; the other panels have
+    the fitness and hyper-parameters of each member. The line of descent of the best member, or of the first one if none
+    has a fitness, is in colour.
 
     Args:
-        lineage: with at least one comparison.
-        unit: of the budget, frames or steps.
+        lineage: Lineage with at least one comparison.
+        unit: Unit of the budget, frames or steps.
     """
     names = list(lineage.first[0])
     heights = [PANEL_HEIGHT + MEMBER_HEIGHT * len(lineage.first)] + [PANEL_HEIGHT] * (1 + len(names))
@@ -71,7 +76,7 @@ def plot_lineage(lineage: Lineage, unit: str) -> Figure:
 
 
 def _plot_members(axes: Axes, lineage: Lineage, best: Sequence[int]) -> None:
-    """A line for each member, arrows from parents to children, and the line of descent."""
+    """Plots a line for each member, arrows from parents to children, and the line of descent."""
     ends = lineage.boundaries[: len(lineage.rounds)]
     starts = [0, *ends[:-1]]
     size = len(lineage.first)
@@ -89,7 +94,7 @@ def _plot_members(axes: Axes, lineage: Lineage, best: Sequence[int]) -> None:
 
 
 def _plot_values(axes: Axes, name: str, lineage: Lineage, best: Sequence[int]) -> None:
-    """The fitness of each member up to each comparison, or a hyper-parameter, and that along the line of descent."""
+    """Plots fitness or a hyper-parameter of each member up to each comparison, and along the line of descent."""
     values = np.array(
         [[m.fitness if name == "fitness" else m.hparams[name] for m in comparison] for comparison in lineage.rounds],
         float,

@@ -1,4 +1,4 @@
-"""`docs/results.md`: every row that has a result, one section per paper, made from the records alone."""
+"""`docs/results.md`: every row that has a result, one section per paper, made only from records."""
 
 import collections
 import pathlib
@@ -17,20 +17,20 @@ HEADER = """\
 
 <!-- Written by `make report` from results/ and paper_configs/published/; edits are overwritten. -->
 
-Every printed number of the five papers that has a run here, and every run that answers no printed number. Each row has
-the published value, ours with a 95 % interval, the budget with its share of the paper's, and a verdict. The command
-above a table, or in its last column, makes its runs again. [Results: not run](results_not_run.md) has the rows without
-a run. `make report` also builds `report/index.html`, which has all of them, and learning curves, settings and
-deviations.
+This page has every printed number of the five papers that has a run here, and every run that answers no printed number.
+Each row has the published value, ours with a 95 % interval, the budget with its share of the paper's, and a verdict.
+The command above a table, or in its last column, makes its runs again. [Results: not run](results_not_run.md) has the
+rows without a run. `make report` also builds `report/index.html`, which has all rows, and learning curves, settings and
+deviations. [Verdicts](verdicts.md) explains the rules in detail; in short:
 
 """
 
 READING = """
-A published value without a sign is to be reached or exceeded. `≤` marks one that is not to be exceeded, `=` one to be
-met, `>` and `<` one to be surpassed. Of a sentence, `Asked` is what our number has to be for it to hold: the paper may
-print no number there. `±` and `×÷` give the margin within which a value counts as met, in its unit, as a factor, or
-with `%` as a share of the distance to random play. Intervals are 95 % intervals over seeds. With a single seed they are
-over the episodes of its evaluation or the repetitions of its study, and say nothing about other seeds.
+A published value without a sign must be reached or exceeded. `≤` marks one that must not be exceeded, `=` one that
+must be met, `>` and `<` one that must be surpassed. For a sentence, `Asked` is what our number must be for the sentence
+to hold; the paper may not print it. `±` and `×÷` give the margin within which a value counts as met: in its unit, as a
+factor, or with `%` as a share of the distance to random play. Intervals are 95 % intervals over seeds. With a single
+seed they are over the episodes of its evaluation or the repetitions of its study, and say nothing about other seeds.
 
 """
 
@@ -44,18 +44,19 @@ MAIN_CLAIMS = f"""
 SO_FAR = """
 ## Now, and before the campaign
 
-Rows by their verdict and their part of the paper's budget. Each row counts, also where several are of one sentence,
-which the table at the top counts once.
+The first table counts rows by verdict and by share of the paper's budget. Each row counts by itself, while the table at
+the top of the page counts a sentence with several rows once.
 
 """
 
 EXTERNAL = """
 ## External check
 
-Learning curves of this suite beside what other publications report after as many frames or steps. These rows are
-context: the numbers are not those of the five papers, versions of the environments and protocols differ, and no verdict
-follows. Ours is the return of training episodes at that budget, mean over seeds; `At` is that budget and the whole one,
-by which schedules go. Ours is higher or lower where their number lies outside our interval.
+These rows compare learning curves of this suite with the results of other publications after the same number of frames
+or steps. They are context and have no verdict: the numbers are not those of the five papers, and versions of the
+environments and protocols differ. Ours is the return of training episodes at that budget, mean over seeds. `At` is that
+budget, and the whole budget of our runs, which their schedules follow. Ours is higher or lower if their number is
+outside our interval.
 """
 
 
@@ -68,13 +69,13 @@ def results_page(
     """Returns the whole page as Markdown.
 
     Args:
-        rows: of all papers, in the order in which a paper prints them.
-        external: of the external check.
-        stored: records behind the rows.
-        published_dir: published numbers, for titles.
+        rows: Rows of all papers, in the order in which a paper prints them.
+        external: Rows of the external check.
+        stored: Records behind the rows.
+        published_dir: Folder of published numbers, for titles.
 
     Raises:
-        PublishedError: the published numbers cannot be read.
+        PublishedError: The published numbers cannot be read.
     """
     papers = tables.by_paper(rows)
     meanings = "".join(f"- **{verdict}**: {meaning}\n" for verdict, meaning in MEANINGS.items())
@@ -89,7 +90,7 @@ def results_page(
 
 
 def _main_claims(rows: Sequence[Row]) -> str:
-    """A table of the claims that the papers are about; nothing without rows."""
+    """Returns a table of the papers' main claims; empty without rows."""
     if not rows:
         return ""
     columns = {
@@ -107,7 +108,7 @@ def _main_claims(rows: Sequence[Row]) -> str:
 
 
 def _external_section(rows: Sequence[ExternalRow]) -> str:
-    """A table for each agent of ours; nothing without rows."""
+    """Returns a table for each of our agents; empty without rows."""
     parts = [EXTERNAL] if rows else []
     for (paper, agent), of_agent in tables.grouped(
         rows, lambda row: (row.paper, f"{row.experiment}/{row.agent}")
@@ -131,7 +132,7 @@ def _external_section(rows: Sequence[ExternalRow]) -> str:
 
 
 def _paper_section(paper: str, rows: Sequence[Row], published_dir: pathlib.Path) -> str:
-    """A heading, what is not run, and one part per heading, random players last."""
+    """Returns a paper's heading, the tables that are not run, and a part for each heading, random players last."""
     title, titles = f"\n## {tables.PAPERS.get(paper, paper)}\n", tables.titles(paper, published_dir)
     if paper in published.papers(published_dir):
         numbers = published.load(paper, published_dir)
@@ -150,7 +151,7 @@ def _paper_section(paper: str, rows: Sequence[Row], published_dir: pathlib.Path)
 
 
 def _table_section(rows: Sequence[Row]) -> str:
-    """The rows of one printed table, a Markdown table per statement of the paper, below the command that they share."""
+    """Returns the rows of a printed table as a Markdown table per statement, below the command that they share."""
     parts = [_command_block(rows)]
     for statement, stated in tables.grouped(rows, lambda row: row.statement).items():
         units = {row.unit for row in stated}
@@ -163,7 +164,7 @@ def _table_section(rows: Sequence[Row]) -> str:
 
 
 def _command_block(rows: Sequence[Row]) -> str:
-    """The command that makes all rows as a code block, one line per part; empty where rows have different ones."""
+    """Returns the rows' command as a code block, one line per part; empty if a row has another one or none."""
     commands = {row.command for row in rows}
     if len(commands) > 1 or None in commands:
         return ""
@@ -171,7 +172,7 @@ def _command_block(rows: Sequence[Row]) -> str:
 
 
 def _table(rows: Sequence[Row], *, with_unit: bool, with_command: bool) -> str:
-    """The rows under those headers that at least one of them fills."""
+    """Returns the rows as a Markdown table, without columns that are empty in all of them."""
     columns: dict[str, Callable[[Row], str]] = {
         "Task": tables.task,
         "Number" if rows[0].statement else "Agent": lambda row: row.column or row.agent or "",
@@ -189,7 +190,7 @@ def _table(rows: Sequence[Row], *, with_unit: bool, with_command: bool) -> str:
 
 
 def shows(line: str, row: Row) -> bool:
-    """Whether a line of `results_page` is that of a row, with our side as the row has it."""
+    """Returns whether a line of `results_page` is that of a row and shows our number as the row has it."""
     cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
     ours = {tables.task(row), row.column or row.agent or "", tables.ours(row)}
     return line.startswith("|") and ours <= set(cells)

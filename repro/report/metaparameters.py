@@ -14,10 +14,10 @@ from repro.evidence.records import budget_field, counted, thin
 from repro.report import curves, figures
 
 HEIGHT = 100
-"""Points of a row of panels."""
+"""Height of a row of panels, in points."""
 COLUMNS = 2
 LEGEND_COLUMNS = 4
-MIN_RANGE = 0.01  # of an axis of values, so that no rounding fills it
+MIN_RANGE = 0.01  # smallest range of an axis of values, so that rounding does not fill it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Head:
     """One metaparameter of one head over training, in data units.
 
     Attributes:
-        lines: seed to [N, 2] (frames or steps, value after the sigmoid) as logged.
-        mean, band: [M, 2] over seeds, as of `curves.Curve`; empty with one seed.
+        lines: Seed to logged points (frames or steps, value after the sigmoid), [N, 2].
+        mean, band: Mean and band over seeds, [M, 2], as in `curves.Curve`; empty with one seed.
     """
 
     lines: Mapping[int, np.ndarray]
@@ -40,18 +40,18 @@ class Head:
 
     @property
     def shown(self) -> np.ndarray:
-        """The line over seeds, or that of the only seed, [P, 2]."""
+        """Line over seeds, or that of the only seed, [P, 2]."""
         (first, *_) = self.lines.values()
         return self.mean if len(self.mean) else np.array(thin(first.tolist(), curves.MAX_POINTS))
 
 
 def make_images(place: str, task: str, records: curves.Records) -> list[figures.Image]:
-    """Returns the figure of one agent's metaparameters; none where not all records keep them.
+    """Returns the figure of one agent's metaparameters; empty if not all records have them.
 
     Args:
-        place: id of the agent's place in the page.
-        task: in words.
-        records: one a seed, at least one.
+        place: Id of the agent's place in the page.
+        task: Name of the task.
+        records: One record per seed, at least one.
     """
     heads = make_heads(records)
     if not heads:
@@ -61,10 +61,10 @@ def make_images(place: str, task: str, records: curves.Records) -> list[figures.
 
 
 def make_heads(records: curves.Records) -> dict[str, list[Head]]:
-    """Returns the heads of each tuned metaparameter that all records keep in their log, in the config's order.
+    """Returns the heads of each tuned metaparameter that all records have in their log, in the config's order.
 
     Args:
-        records: one a seed, at least one.
+        records: One record per seed, at least one.
     """
     return {name: [_make_head(records, column) for column in columns] for name, columns in _columns(records).items()}
 
@@ -73,11 +73,11 @@ def make_heads(records: curves.Records) -> dict[str, list[Head]]:
 def plot_metaparameters(by_name: Mapping[str, Sequence[Head]], record: Mapping[str, Any]) -> Figure:
     """Plots one agent's metaparameters, each in a panel of its own over the same frames or steps.
 
-    A head is a line, the mean over seeds with a band as `curves.mean_line` gives it, or the only seed.
+    A head is a line: the mean over seeds with a band from `curves.mean_line`, or the only seed.
 
     Args:
-        by_name: from `make_heads`.
-        record: any behind it, for the agent and the unit of its budget.
+        by_name: Heads from `make_heads`.
+        record: Any record behind them, for the agent and the unit of its budget.
     """
     first, *_ = by_name.values()
     title = _legend_title(record["agent"], first[0])
@@ -106,7 +106,7 @@ def plot_metaparameters(by_name: Mapping[str, Sequence[Head]], record: Mapping[s
 
 
 def _columns(records: curves.Records) -> dict[str, list[str]]:
-    """Columns of the log by metaparameter, one for each head: `gamma_1`, `gamma_2`, ... of gamma."""
+    """Returns the columns of the log by metaparameter, one for each head, such as `gamma_1`, `gamma_2` of gamma."""
     found = {}
     for name in records[0]["config"].get("meta", {}).get("tuned", ()):
         of_heads = (f"{name}_{i}" for i in itertools.count(1))
@@ -144,7 +144,7 @@ def _plot_panel(axes: Axes, name: str, heads: Sequence[Head]) -> None:
 
 
 def _alt(by_name: Mapping[str, Sequence[Head]], agent: str, task: str) -> str:
-    """What a figure shows, in words."""
+    """Returns a description of the figure."""
     first, *_ = by_name.values()
     ends = "; ".join(f"{name} {', '.join(f'{head.end:.3f}' for head in heads)}" for name, heads in by_name.items())
     order = f", of heads 1 to {len(first)}" if len(first) > 1 else ""
@@ -152,7 +152,7 @@ def _alt(by_name: Mapping[str, Sequence[Head]], agent: str, task: str) -> str:
 
 
 def _legend_title(agent: str, head: Head) -> str:
-    """Agent and seeds, and what line and band are where there are several."""
+    """Returns agent and seeds, and a description of line and band if there are several seeds."""
     over_seeds = f"\nmean over seeds, {curves.describe_band([len(head.lines)])}" if len(head.mean) else ""
     return f"{agent}, {_seeds(head)}{over_seeds}"
 

@@ -12,11 +12,11 @@ HEADER = """\
 
 <!-- Written by `make report` from results/ and paper_configs/published/; edits are overwritten. -->
 
-Every printed number and statement of the five papers that no run answers yet, with the command of runs that begin to
-answer it, of each agent as many as a verdict takes on a task, at desk scale where the row can be answered there:
-`SCALE=paper` makes those of the paper's protocol. In a command above a table, `<task>` stands for the name in the row's
-first column. What cannot be run here has the reason in its note. [Results](results.md) has the rows with a run and the
-meaning of the signs of published values.
+This page has every printed number and statement of the five papers that no run answers yet, with the command of its
+first runs: as many of each agent on one task as a verdict needs, at desk scale if the row can be answered there.
+`SCALE=paper` makes the runs of the paper's protocol. In a command above a table, `<task>` stands for the name in the
+row's first column. Rows that cannot be run here have the reason in their note. [Results](results.md) has the rows with
+a run and explains the signs of published values.
 """
 
 
@@ -24,11 +24,11 @@ def not_run_page(rows: Sequence[Row], published_dir: pathlib.Path = published.PU
     """Returns the page as Markdown.
 
     Args:
-        rows: of all papers, in the order in which a paper prints them; those with a result are passed over.
-        published_dir: published numbers, for titles.
+        rows: Rows of all papers, in the order in which a paper prints them; those with a result are left out.
+        published_dir: Folder of published numbers, for titles.
 
     Raises:
-        PublishedError: the published numbers cannot be read.
+        PublishedError: The published numbers cannot be read.
     """
     parts = [HEADER]
     for paper, of_paper in tables.by_paper(row for row in rows if row.finding and not row.seeds).items():
@@ -40,7 +40,7 @@ def not_run_page(rows: Sequence[Row], published_dir: pathlib.Path = published.PU
 
 
 def _table_section(rows: Sequence[Row]) -> str:
-    """The rows of one printed table: numbers below the command that they share, then statements in one table."""
+    """Returns the rows of one printed table: numbers below the command that they share, then a table of statements."""
     parts = []
     numbers = [row for row in rows if not row.statement]
     for (command, unit), alike in tables.grouped(numbers, lambda row: (_command(row), row.unit)).items():
@@ -53,12 +53,12 @@ def _table_section(rows: Sequence[Row]) -> str:
 
 
 def _command(row: Row) -> str:
-    """The command of a row, with a placeholder for its task; empty where it has none."""
+    """Returns the command of a row, with a placeholder for its task; empty if it has none."""
     return (row.command or "").replace(f" TASK={row.task} ", " TASK=<task> ")
 
 
 def _table(rows: Sequence[Row], *, with_command: bool) -> str:
-    """The rows under those headers that at least one of them fills."""
+    """Returns the rows as a Markdown table, without columns that are empty in all of them."""
     columns: dict[str, Callable[[Row], str]] = {
         "Task": tables.task,
         "Statement": lambda row: row.statement or "",

@@ -1,4 +1,4 @@
-"""The report: a static HTML page with its figures, records and rows, and a Markdown summary, from the records alone."""
+"""The report: a static HTML page with figures, records and rows, and a Markdown summary, made only from records."""
 
 import functools
 import pathlib
@@ -22,22 +22,22 @@ def write_report(
     configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
     contents: Contents | None = None,
 ) -> pathlib.Path:
-    """Writes a folder that any static host serves, and returns the path of its `index.html`.
+    """Writes a folder that any static host can serve, and returns the path of its `index.html`.
 
-    Beside the page lie `figures/`, `records/` and `videos/` (copies of those on the page), `rows.csv` and `summary.md`.
-    What an earlier report wrote into these folders and this one does not is removed. Links are relative, and only those
-    to the papers lead elsewhere. Files that are no valid records are listed on the page, not counted.
+    Beside the page are `figures/`, `records/` and `videos/` (copies of those on the page), `rows.csv` and `summary.md`.
+    Files of an earlier report in these folders that this one does not have are removed. All links are relative, except
+    those to the papers. Files that are not valid records are listed on the page and not counted.
 
     Args:
-        out_dir: made if need be.
-        results_dir: root of the record layout; may be absent.
-        published_dir: published numbers.
-        configs_dir: current configs.
-        contents: what `collect` gave for these directories, where that is at hand.
+        out_dir: Folder to write; it is made if it does not exist.
+        results_dir: Root of the record layout; it may not exist.
+        published_dir: Folder of published numbers.
+        configs_dir: Folder of current configs.
+        contents: Result of `collect` for these folders; None to call it here.
 
     Raises:
-        OSError: the files cannot be written.
-        PublishedError: the published numbers cannot be read.
+        OSError: The files cannot be written.
+        PublishedError: The published numbers cannot be read.
     """
     contents = contents or collect(results_dir, published_dir, configs_dir)
     sections = make_sections(contents, results_dir, published_dir, configs_dir)

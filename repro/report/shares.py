@@ -1,4 +1,4 @@
-"""How far the rows are answered: verdicts by the share of the paper's budget, and where the campaign began."""
+"""Verdicts by the share of the paper's budget, now and before the campaign."""
 
 from collections.abc import Sequence
 
@@ -16,8 +16,8 @@ SHARES = (
 """Shares of the paper's training budget, in the order of a table."""
 
 BEFORE = """\
-The campaign was planned on 22 November 2026. Then there were 219 records, made in 38.1 core-hours, and these rows
-(`git show 77378c97:README.md`):
+The campaign was planned on 22 November 2026. At that time there were 219 records, made in 38.1 core-hours, and these
+rows (`git show 77378c97:README.md`):
 
 | Paper | reproduced | below | partial | not run | rows |
 | --- | ---: | ---: | ---: | ---: | ---: |
@@ -27,15 +27,15 @@ The campaign was planned on 22 November 2026. Then there were 219 records, made 
 | C-trace | 48 | 5 | 8 | 16 | 77 |
 | STAC | 0 | 0 | 0 | 99 | 99 |
 
-All 55 that were reproduced came from studies. `partial` were those with fewer frames, runs, games or tasks than the
-paper, whatever they showed, and those whose interval held both answers. The two tables do not count the same: rows were
-added and removed since, what hangs on an assumption is not reproduced any more, and most agents were changed, so that
-their runs of that time do not count.
+All 55 reproduced rows were from studies. A row was `partial` if it had fewer frames, runs, games or tasks than the
+paper, whatever it showed, or if its interval contained both answers. The two tables do not count the same: since then
+rows were added and removed, a row that depends on an assumption is no longer `reproduced`, and most agents were
+changed, so that their runs of that time do not count any more.
 """
 
 
 def share_of_budget(row: Row) -> str:
-    """Returns which of `SHARES` a row has."""
+    """Returns the entry of `SHARES` that a row belongs to."""
     if not row.seeds:
         return "no run"
     if not row.trained:
@@ -51,7 +51,7 @@ def by_share(rows: Sequence[Row]) -> str:
     """Returns how many rows of printed numbers have each verdict at each share, as a Markdown table.
 
     Args:
-        rows: those without a printed number are passed over; each of a sentence counts.
+        rows: Any rows; those without a printed number are left out, and all rows of a sentence count.
     """
     found = [(share_of_budget(row), verdict_of(row.finding, row.shortfalls)) for row in rows if row.finding is not None]
     lines = [

@@ -13,7 +13,7 @@ X_LABEL = "hyper-parameter combinations, best first"
 
 
 def has_settings(records: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether each of several records has settings of its own, sampled by its seed."""
+    """Returns whether there are several records and each has settings of its own, sampled by its seed."""
     return len(records) > 1 and all(record["config"].get("sweep", {}).get("sampled", False) for record in records)
 
 
@@ -21,7 +21,7 @@ def sort_returns(records: Sequence[Mapping[str, Any]]) -> np.ndarray:
     """Returns the final returns from high to low, [N].
 
     Args:
-        records: one a setting, at least one; a final return is the mean of the evaluation.
+        records: One record per setting, at least one. A final return is the mean of its evaluation.
     """
     return np.sort([record["evaluation"]["mean"] for record in records])[::-1]
 
@@ -31,8 +31,8 @@ def plot_stability(by_agent: Mapping[str, tuple[int, np.ndarray]], unit: str) ->
     """Plots the final returns of the agents of one task over their rank.
 
     Args:
-        by_agent: agent to its index, for its colour, and `sort_returns`.
-        unit: of the returns.
+        by_agent: Agent to its index, for its colour, and its returns from `sort_returns`.
+        unit: Unit of the returns.
     """
     figure = figures.new_figure(len(by_agent), HEIGHT)
     axes = figure.add_subplot()
@@ -47,7 +47,7 @@ def plot_stability(by_agent: Mapping[str, tuple[int, np.ndarray]], unit: str) ->
 
 
 def describe(by_agent: Mapping[str, tuple[int, np.ndarray]], task: str) -> str:
-    """Returns in words what a figure shows."""
+    """Returns a description of the figure."""
     agents = "; ".join(
         f"{agent}: {len(returns)} combinations, {returns[0]:.4g} to {returns[-1]:.4g}, median {np.median(returns):.4g}"
         for agent, (_, returns) in by_agent.items()

@@ -1,4 +1,4 @@
-"""Rows as text: a table for the terminal and one in Markdown."""
+"""Rows as text: tables for the terminal and in Markdown."""
 
 import collections
 import pathlib
@@ -23,11 +23,11 @@ _Row = TypeVar("_Row")
 _Key = TypeVar("_Key")
 
 MAIN_CLAIMS_NOTE = (
-    "Three of each paper, by which its readers know it, each with the finding of its own row alone. Other rows of the "
-    "same sentence stand in the paper's section."
+    "The three claims of each paper that it is best known for. Each has the finding of its own row only; other rows of "
+    "the same sentence are in the paper's section."
 )
 DECIDED = ("reproduced", "agrees", "disagrees", "contradicts")
-"""Verdicts that say something of a paper."""
+"""Verdicts that say something about a paper."""
 STYLES = {
     "reproduced": "bold green",
     "agrees": "green",
@@ -41,17 +41,17 @@ HEADERS = ("Table", "Task", "Agent", "Published", "Ours [95 %]", "Budget", "Runs
 NUMERIC = {"Asked", "Published", "Ours [95 %]", "Theirs"}
 WIDE = 110
 NARROW = {"Table", "Budget", "Runs"}
-"""Columns that a terminal of fewer than `WIDE` characters, or too few for every word, does without."""
+"""Columns that are left out in a terminal of fewer than `WIDE` characters, or too narrow for the longest words."""
 GAP = 3
 """Characters between two columns."""
 
 
 PAPERS = {"impala": "IMPALA", "acer": "ACER", "refer": "ReF-ER", "ctrace": "C-trace", "stac": "STAC"}
-"""Names of the papers as people say them, in the order of their tables."""
+"""Short name of each paper to its usual name, in the order of their tables."""
 
 
 def by_paper(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Returns the rows of each paper, papers in the order of `PAPERS`, any other after them."""
+    """Returns the rows of each paper, papers in the order of `PAPERS` and others after them."""
     found = collections.defaultdict(list)
     for row in rows:
         found[row.paper].append(row)
@@ -60,7 +60,7 @@ def by_paper(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def main_claims(rows: Iterable[Row]) -> list[Row]:
-    """Returns the rows of the claims that the papers are about, papers in the order of `PAPERS`."""
+    """Returns the rows of the papers' main claims, papers in the order of `PAPERS`."""
     return [row for paper_rows in by_paper(rows).values() for row in paper_rows if row.main]
 
 
@@ -70,7 +70,7 @@ def claim_anchor(row: Row) -> str:
 
 
 def grouped(rows: Iterable[_Row], key: Callable[[_Row], _Key]) -> Mapping[_Key, list[_Row]]:
-    """Returns rows by a key, in the order in which the keys first come up."""
+    """Returns rows grouped by a key, in the order in which the keys first occur."""
     groups: dict[_Key, list[_Row]] = {}
     for row in rows:
         groups.setdefault(key(row), []).append(row)
@@ -78,10 +78,10 @@ def grouped(rows: Iterable[_Row], key: Callable[[_Row], _Key]) -> Mapping[_Key, 
 
 
 def titles(paper: str, published_dir: pathlib.Path = published.PUBLISHED_DIR) -> dict[str, str]:
-    """Returns the title of each printed table of a paper by its name; none of a paper without published numbers.
+    """Returns the title of each printed table of a paper by its name; empty without published numbers.
 
     Raises:
-        PublishedError: the published numbers cannot be read.
+        PublishedError: The published numbers cannot be read.
     """
     if paper not in published.papers(published_dir):
         return {}
@@ -89,7 +89,7 @@ def titles(paper: str, published_dir: pathlib.Path = published.PUBLISHED_DIR) ->
 
 
 def number(value: float | None) -> str:
-    """A score with three or four significant digits; a dash for None."""
+    """Formats a score with three or four significant digits; a dash for None."""
     if value is None:
         return "-"
     digits = 0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else 2 if abs(value) >= 1 else 3
@@ -97,17 +97,20 @@ def number(value: float | None) -> str:
 
 
 def exact(value: float | None) -> str:
-    """A published number as it is printed, no digit lost; a dash for None."""
+    """Formats a published number as it is printed, with all its digits; a dash for None."""
     return "-" if value is None else f"{value:.12g}"
 
 
 def amount(count: int | None) -> str:
-    """A budget as people say it, 200M or 1.5B; a dash for None."""
+    """Formats a budget, such as 200M or 1.5B; a dash for None."""
     return "-" if count is None else short(count, "kMB", padded=False)
 
 
 def percent(share: float | None) -> str:
-    """A share as a percentage, two digits below 10 %; a dash for None. 100 % from 99.95 % on: runs end at a batch."""
+    """Formats a share as a percentage; a dash for None.
+
+    Below 10 % it has two digits. From 99.95 % on it is 100 %, because runs end at a whole batch.
+    """
     if share is None:
         return "-"
     value = 100 * share
@@ -117,7 +120,7 @@ def percent(share: float | None) -> str:
 
 
 def ours(row: Row | ExternalRow) -> str:
-    """Our value with its interval, as `12.30 [11.90, 12.70]`, or as `12.30 (exact)` or `12.30 (equal scores)`."""
+    """Formats our value as `12.30 [11.90, 12.70]` with its interval, `12.30 (exact)` or `12.30 (equal scores)`."""
     if isinstance(row, Row) and row.exact and row.value is not None:
         return f"{row.value:.6g} (exact)"
     if isinstance(row, Row) and row.no_interval:
@@ -128,7 +131,7 @@ def ours(row: Row | ExternalRow) -> str:
 
 
 def spread(row: ExternalRow) -> str:
-    """The printed uncertainty of another publication's number, and what it is; empty where there is none."""
+    """Formats the printed uncertainty of another publication's number and its meaning; empty if there is none."""
     if row.spread is None:
         return ""
     ends = (
@@ -138,34 +141,34 @@ def spread(row: ExternalRow) -> str:
 
 
 def budget(row: Row) -> str:
-    """Our budget with its share of the paper's, as `40M frames (20 %)`; a dash where nothing is simulated."""
+    """Formats our budget with its share of the paper's, as `40M frames (20 %)`; a dash if nothing is simulated."""
     if not row.budget:
         return "-"
     return f"{amount(row.budget)} {row.counts}" + ("" if row.share is None else f" ({percent(row.share)})")
 
 
 def task(row: Row) -> str:
-    """The task, with the statistic of an aggregate."""
+    """Returns the task, followed by the statistic of an aggregate."""
     return row.task if row.statistic is None else f"{row.task} {row.statistic}"
 
 
 def judgement(row: Row) -> str:
-    """The verdict in words, also for a row without a printed number. All tables and the page take it from here."""
+    """Returns the verdict, or words for a row without a printed number. All tables and the page use it."""
     return row.verdict or "no published number"
 
 
 def shortfalls(row: Row) -> str:
-    """What is less than the paper's protocol behind our result; empty where nothing is, or nothing was run."""
+    """Returns what our result lacks of the paper's protocol; empty if it lacks nothing or was not run."""
     return ", ".join(row.shortfalls) if row.published is not None else ""
 
 
 def css_class(words: str) -> str:
-    """The CSS class of a verdict in words."""
+    """Returns the CSS class of a verdict."""
     return words.replace(" ", "-")
 
 
 def target(row: Row) -> str:
-    """The printed number with its margin, and with a sign where it is not one to be reached or surpassed."""
+    """Formats the printed number with its margin, and with a sign unless it is one to be reached (`more`)."""
     if row.published is None:
         return "-"
     sign = {"more": "", "less": "\u2264 ", "equal": "= ", "above": "> ", "under": "< "}[row.better]
@@ -173,7 +176,7 @@ def target(row: Row) -> str:
 
 
 def _margin(row: Row) -> str:
-    """A margin as it stands behind a number; nothing where there is none but rounding."""
+    """Formats the margin behind a number; empty if there is none beyond rounding."""
     kind, size = row.margin or ("absolute", 0.0)
     if size <= ROUNDING:
         return ""
@@ -183,24 +186,24 @@ def _margin(row: Row) -> str:
 
 
 def heading(row: Row, titles: Mapping[str, str]) -> str:
-    """The heading that a row stands under: its printed table with the title in `titles`, or what kind of run it is."""
+    """Returns the heading of a row: its printed table with the title from `titles`, or the kind of run."""
     if row.table:
         return f"{named(row.table)}: {titles.get(row.table, '')}".removesuffix(": ")
     return "Random play" if is_random_play(row) else "Runs without a printed number"
 
 
 def is_random_play(row: Row) -> bool:
-    """Whether a row is that of a random player without a printed number; its tables come last."""
+    """Returns whether a row is of a random player without a printed number, whose tables come last."""
     return not row.table and row.agent == random_player.AGENT
 
 
 def named(table: str) -> str:
-    """A table's name as in running text: `Table C.1`; sections, figures and the abstract already say what they are."""
+    """Returns a table's name as in running text, such as `Table C.1`; sections, figures and the abstract unchanged."""
     return table if " " in table or table == "Abstract" else f"Table {table}"
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """The texts of a row under `HEADERS`."""
+    """Returns the texts of a row under `HEADERS`."""
     where = " ".join(filter(None, (PAPERS.get(row.paper, row.paper), row.table)))
     agent = row.column or row.agent or "-"
     judged = ": ".join(filter(None, (judgement(row), shortfalls(row))))
@@ -208,24 +211,24 @@ def cells(row: Row) -> tuple[str, ...]:
 
 
 def runs(row: Row) -> str:
-    """How many seeds there are, and the episodes that the interval is over where there is a single one."""
+    """Returns the number of seeds, and for a single one what its interval is over, such as `1 seed, 100 episodes`."""
     if not row.seeds:
         return "-"
     if len(row.seeds) > 1:
         return f"{len(row.seeds)} seeds"
-    if row.interval_over == "seeds":  # a measure with one value for each
+    if row.interval_over == "seeds":  # a measure with one value per seed
         return "1 seed"
     counted = row.interval_over or "episodes"
     return f"1 seed, {row.episodes} {counted.removesuffix('s') if row.episodes == 1 else counted}"
 
 
 def terminal_table(rows: Sequence[Row], width: int = WIDE) -> rich.table.Table:
-    """Returns the rows as a table for `rich.console.Console.print` that breaks no word where they all fit.
+    """Returns the rows as a table for `rich.console.Console.print`, without broken words if they fit.
 
     Args:
-        rows: to show.
-        width: of the terminal, in characters. Where it is too small for all columns, `NARROW` ones are left out, and
-            then the agent stands below the task.
+        rows: Rows to show.
+        width: Width of the terminal in characters. If it is too small for all columns, those in `NARROW` are left out;
+            if this is not enough, the agent is below the task in one column.
     """
     every = {header: list(texts) for header, *texts in zip(HEADERS, *map(cells, rows))}
     fewer = {header: texts for header, texts in every.items() if header not in NARROW}
@@ -243,12 +246,12 @@ def terminal_table(rows: Sequence[Row], width: int = WIDE) -> rich.table.Table:
 
 
 def _room(columns: Mapping[str, Sequence[str]], width: int) -> int:
-    """Characters that a terminal has for the texts of some columns."""
+    """Returns the number of characters in a line that a terminal has for the texts of columns."""
     return width - 2 - GAP * (len(columns) - 1)
 
 
 def _min_widths(columns: Mapping[str, Sequence[str]]) -> list[int]:
-    """Width of each column in which no word, and no number with its interval, is broken."""
+    """Returns the width of each column with which no word, and no number with its interval, is broken."""
     return [
         max(
             len(word)
@@ -260,7 +263,7 @@ def _min_widths(columns: Mapping[str, Sequence[str]]) -> list[int]:
 
 
 def _widths(columns: Mapping[str, Sequence[str]], width: int) -> list[int]:
-    """Width of each column: at least that of its words where all fit, and more for those with the longest texts."""
+    """Returns the width of each column: at least that of its words if they fit, and more for the longest texts."""
     whole = [
         max(len(line) for text in (header, *texts) for line in text.splitlines()) for header, texts in columns.items()
     ]
@@ -274,16 +277,19 @@ def _widths(columns: Mapping[str, Sequence[str]], width: int) -> list[int]:
 
 
 def markdown_table(rows: Sequence[Row]) -> str:
-    """Returns the rows as a Markdown table with the command of each; statements are left to the page."""
+    """Returns the rows as a Markdown table with the command of each; only the page has their statements."""
     columns = dict(zip(HEADERS, zip(*map(cells, rows)))) if rows else dict.fromkeys(HEADERS, ())
     return markdown_columns({**columns, "Command": [f"`{row.command}`" if row.command else "-" for row in rows]})
 
 
 def markdown_columns(columns: Mapping[str, Sequence[str]]) -> str:
-    """Returns a Markdown table, numeric columns to the right.
+    """Returns a Markdown table with numeric columns aligned to the right.
 
     Args:
-        columns: header to the texts below it, equally many in each column.
+        columns: Header to the texts below it.
+
+    Raises:
+        ValueError: Columns have different numbers of texts.
     """
     rules = ["---:" if header in NUMERIC else "---" for header in columns]
     lines = ["| " + " | ".join(columns) + " |", "| " + " | ".join(rules) + " |"]
@@ -293,24 +299,21 @@ def markdown_columns(columns: Mapping[str, Sequence[str]]) -> str:
 
 
 def count_trained(rows: Sequence[Row]) -> dict[str, int]:
-    """Returns how many verdicts come from trained agents, each with all rows of its sentence."""
+    """Returns how many of each verdict come from trained agents; a sentence counts with all of its rows."""
     sentences = {(row.paper, row.sentence) for row in rows if row.trained and row.sentence is not None}
     return count_verdicts(row for row in rows if row.trained or (row.paper, row.sentence) in sentences)
 
 
 def trained_note(rows: Sequence[Row]) -> str:
-    """Returns in words how many of the verdicts come from trained agents.
-
-    Empty where no verdict says something of a paper.
-    """
+    """Returns sentences about how many of the verdicts come from trained agents; empty without a decided verdict."""
     every, trained = count_verdicts(rows), count_trained(rows)
     if not any(every[name] for name in DECIDED):
         return ""
     counts = ", ".join(f"{name} {trained[name]} of {every[name]}" for name in DECIDED)
     return (
         f"Verdicts from trained agents: {counts}. The others are from studies, which train no network: theorems and "
-        "formulas on finite problems, most of which a proof settles already, so that they test the code; tabular "
-        "learning; and costs that are counted."
+        "formulas on finite problems (most are proven, so that these studies test the code), tabular learning, and "
+        "costs that are counted."
     )
 
 
@@ -327,12 +330,12 @@ def markdown_counts(counts: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def effort(stored: Iterable[StoredRecord]) -> str:
-    """Returns what the rows rest on, in a sentence: records and core-hours, of each paper; empty without any."""
+    """Returns sentences about the records and core-hours behind the rows, per paper; empty without records."""
     counts: collections.Counter[str] = collections.Counter()
     hours: dict[str, dict[tuple[object, ...], float]] = collections.defaultdict(dict)
     for item in stored:
         record = item.record
-        run = tuple(record[name] for name in ("experiment", "seed", "started", "wall_seconds"))  # may have many records
+        run = tuple(record[name] for name in ("experiment", "seed", "started", "wall_seconds"))  # may make many records
         counts[record["paper"]] += 1
         hours[record["paper"]][run] = record["wall_seconds"] * record["hardware"]["cores"] / 3600
     if not hours:
@@ -341,6 +344,6 @@ def effort(stored: Iterable[StoredRecord]) -> str:
     parts = [f"{PAPERS.get(paper, paper)} {counts[paper]} in {spent:.1f}" for paper, spent in by_paper.items()]
     total = f"{counts.total()} records, made in {sum(by_paper.values()):.1f} core-hours"
     return (
-        f"Behind the rows are {total}, the time of each run times the cores that it could use: {', '.join(parts)}. "
-        "Runs that failed, and those whose records were made again, are not among them."
+        f"Behind the rows are {total}: {', '.join(parts)}. Core-hours are the time of each run times the cores that it "
+        "could use. Runs that failed and those whose records were made again are not included."
     )

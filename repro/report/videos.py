@@ -1,4 +1,4 @@
-"""Videos that lie beside the records of an agent, as the page shows them."""
+"""Videos of agents, stored beside their records, for the page."""
 
 import dataclasses
 import json
@@ -12,19 +12,19 @@ import cv2
 from repro.report import tables
 
 NAME = "video.webm"
-"""File in an agent's folder of the results; `repro.evaluate` writes `video.json` beside it."""
+"""Name of a video in an agent's folder of results; `repro.evaluate` writes `video.json` beside it."""
 VIDEOS = "videos"
 """Folder beside the page."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Video:
-    """One episode of one policy.
+    """Video of one episode of one policy.
 
     Attributes:
-        path: of the file.
-        agent: that plays.
-        caption: seed, budget, score and what is shown, in words.
+        path: File of the video.
+        agent: Agent that plays.
+        caption: Text with seed, budget, score and the part that is shown.
     """
 
     path: pathlib.Path
@@ -33,20 +33,20 @@ class Video:
 
     @property
     def place(self) -> pathlib.PurePosixPath:
-        """Where its copy lies, relative to the page: the place that it has in the results."""
+        """Path of its copy relative to the page, with the same folders as in the results."""
         return pathlib.PurePosixPath(VIDEOS, *self.path.parts[-5:])
 
     @property
     def poster(self) -> pathlib.PurePosixPath:
-        """Where a picture of it lies, relative to the page."""
+        """Path of a picture of it, relative to the page."""
         return self.place.with_suffix(".jpg")
 
 
 def find_videos(task_dir: pathlib.Path) -> dict[str, Video]:
-    """Returns the video of each agent that has one, with the JSON file that says what it shows.
+    """Returns the video of each agent that has one together with its JSON file.
 
     Args:
-        task_dir: `<results>/<paper>/<experiment>/<task>`.
+        task_dir: Folder `<results>/<paper>/<experiment>/<task>`.
     """
     found = {}
     for path in sorted(task_dir.glob(f"*/{NAME}")):
@@ -58,10 +58,10 @@ def find_videos(task_dir: pathlib.Path) -> dict[str, Video]:
 
 
 def copy_videos(out_dir: pathlib.Path, videos: Iterable[Video]) -> None:
-    """Copies videos below the folder of the page, each with a picture that stands for it until it is played.
+    """Copies videos below the folder of the page, each with a picture that is shown until it is played.
 
     Raises:
-        OSError: a file cannot be read or written.
+        OSError: A file cannot be read or written.
     """
     for video in videos:
         path = out_dir / video.place

@@ -1,4 +1,4 @@
-"""What actors write into unrolls."""
+"""Unrolls that actors write."""
 
 from __future__ import annotations
 

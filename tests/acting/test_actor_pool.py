@@ -1,4 +1,4 @@
-"""Local actors of a replay: whose steps follow which."""
+"""Local actors of a replay: which steps follow each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An evaluator beside training: which weights it gets, what comes back, and what its faults do to the run."""
+"""An evaluator beside training: its weights, its results, and how its faults affect the run."""
 
 from __future__ import annotations
 

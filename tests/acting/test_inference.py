@@ -1,4 +1,4 @@
-"""One policy that answers several actors, against the same policy asked by each of them alone."""
+"""One policy that serves several actors, against the same policy called by each of them alone."""
 
 from __future__ import annotations
 

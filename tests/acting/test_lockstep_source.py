@@ -1,4 +1,4 @@
-"""Games in lockstep: each counts once, when its round is learned from, whatever the threads do meanwhile."""
+"""Games in lockstep: each counts once, when its round is learned from, whatever the threads do in the meantime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluation games: as many in each environment, however long they last."""
+"""Evaluation games: each environment plays the same number, however long they last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A port whose server ends and comes again elsewhere."""
+"""A port whose server ends and starts again elsewhere."""
 
 import contextlib
 import socket

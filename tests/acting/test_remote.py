@@ -1,4 +1,4 @@
-"""What learner and actors in other processes tell each other, and who ends when."""
+"""Communication between a learner and actors in other processes, and which of them ends when."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Actors in processes that fill a replay which may be away."""
+"""Actors in processes that fill a replay, which may be unavailable."""
 
 import time
 import types

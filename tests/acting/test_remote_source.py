@@ -1,4 +1,4 @@
-"""Unrolls of actors in other processes: their way to the learner, in order and once, and what of them is lost."""
+"""Unrolls of actors in other processes: they reach the learner in order and once, and losses are counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A replay's process and its connection with the learner."""
+"""The process of a replay and its connection with the learner."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""The stepping loop: what a step reports, when actions count, and that it goes on where it was saved."""
+"""The stepping loop: what a step reports, when actions count, and that it continues from where it was saved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each update of a schedule learns from, and at which weights: IMPALA, batched A2C and A3C."""
+"""Data and weights of each update, by schedule: IMPALA, batched A2C and A3C."""
 
 from __future__ import annotations
 

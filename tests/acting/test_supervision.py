@@ -1,4 +1,4 @@
-"""Actors that fail or hang, in both schedules: what is replaced, counted, refused, and when the run ends."""
+"""Actors that fail or hang, in both schedules: what is replaced, counted and refused, and when the run ends."""
 
 from __future__ import annotations
 

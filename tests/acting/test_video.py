@@ -1,4 +1,4 @@
-"""Videos of games: length, speed and size are limited, and what they show can be read again."""
+"""Videos of games: length, speed and size are limited, and their frames can be read back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights that the actors of a machine share: each version is fetched once, whole, and nobody waits for ever."""
+"""Weights that the actors of a machine share: each version is fetched once and whole, and no actor waits forever."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every row that contradicts a paper has a paragraph on the paper's page: our number, what differs, what was tried."""
+"""Every row that contradicts a paper has a paragraph on its page: our number, what differs, what was tried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers on C-trace's page that are read off records are those of the records."""
+"""Numbers on C-trace's page that come from records are equal to those of the records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python examples of the documentation run and print what stands below them."""
+"""Python examples of the documentation run and print the output below them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One Atari game preprocessed by gymnasium's own wrappers, an independent account of the protocol."""
+"""One Atari game preprocessed by gymnasium's own wrappers, as an independent implementation of the protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of batched environments share."""
+"""Helpers that tests of batched environments share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pixel by pixel, reward by reward: the Atari environment against gymnasium's preprocessing on the same seed."""
+"""The Atari environment against gymnasium's preprocessing on the same seed, pixel by pixel and reward by reward."""
 
 from __future__ import annotations
 

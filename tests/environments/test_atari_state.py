@@ -1,4 +1,4 @@
-"""Saved games go on exactly: states, replays, and the property of the emulator they rest on."""
+"""Saved games continue exactly: states, replays, and the property of the emulator that this depends on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The adapter to DeepMind Lab, with a stand-in for its engine; test_dmlab_levels.py has the engine itself."""
+"""The adapter to DeepMind Lab, with a stand-in for its engine; test_dmlab_levels.py uses the engine itself."""
 
 import json
 import os

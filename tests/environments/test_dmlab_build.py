@@ -1,4 +1,4 @@
-"""The build of DeepMind Lab as far as it needs neither its source nor compilers."""
+"""The parts of DeepMind Lab's build that need neither its source nor compilers."""
 
 import json
 import subprocess

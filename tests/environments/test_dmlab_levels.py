@@ -1,4 +1,4 @@
-"""The adapter on DeepMind Lab itself, where it is built; test_dmlab.py tests the adapter's logic everywhere."""
+"""The adapter on DeepMind Lab itself, if it is built; test_dmlab.py tests the adapter's logic everywhere."""
 
 import json
 import os

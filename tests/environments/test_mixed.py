@@ -1,4 +1,4 @@
-"""Batches of several tasks: shares, whose step is whose, exact restoring, and errors in a sentence."""
+"""Batches of several tasks: shares, which step belongs to which task, exact restoring, and errors in a sentence."""
 
 import collections
 import math

@@ -1,4 +1,4 @@
-"""Pictures of environments of each kind: they show the present state, change nothing, or say why there are none."""
+"""Pictures of every kind of environment: they show the present state, change nothing, or an error says why not."""
 
 from __future__ import annotations
 

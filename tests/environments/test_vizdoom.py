@@ -1,4 +1,4 @@
-"""Batches of ViZDoom scenarios on the engine itself, where it is installed."""
+"""Batches of ViZDoom scenarios on the engine itself, if it is installed."""
 
 import importlib.util
 import os

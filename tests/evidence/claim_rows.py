@@ -1,4 +1,4 @@
-"""Rows of claims made for a test, and synthetic runs that answer them."""
+"""Rows of claims that are made for a test, and synthetic runs that answer them."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""Rows of synthetic records, and of printed numbers made for a test."""
+"""Rows of synthetic records, and rows of printed numbers that are made for a test."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""ACER's printed statements, answered by invented records of a part of its agents and tasks."""
+"""ACER's printed statements, answered by synthetic records of some of its agents and tasks."""
 
 import dataclasses
 
@@ -223,7 +223,7 @@ def test_diminishing_returns_with_all_four_ratios():
         means[record["agent"]].append(record["evaluation"]["mean"])
     zero, one, four, eight = (np.mean(means[f"acer_ratio_{ratio}"]) for ratio in (0, 1, 4, 8))
     assert row.value == pytest.approx((eight - four) / (one - zero))
-    assert (row.finding, row.note, row.interval) == ("undecided", "an interval takes 4 runs of each agent", None)
+    assert (row.finding, row.note, row.interval) == ("undecided", "an interval needs 4 runs of each agent", None)
     assert row.shortfalls[-1] == "2 of 57 tasks"
 
 

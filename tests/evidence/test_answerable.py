@@ -1,4 +1,4 @@
-"""Which rows runs can answer before they are made, and with which part of the protocol."""
+"""Rows that planned runs can answer, and the fraction of the protocol that they cover."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Bands: their width, their false alarms, and whose spread they have."""
+"""Bands: their width, their false alarms, and whether their spread is their own or that of the family."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Behaviour versions: whose they are, and which records and rows they make stale."""
+"""Behaviour versions: which agents they belong to, and which records and rows they make stale."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""A published number that changes, goes or comes is noticed."""
+"""Published numbers that change, disappear or are added are noticed."""
 
 import concurrent.futures
 import json

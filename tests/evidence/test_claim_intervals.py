@@ -1,4 +1,4 @@
-"""Intervals of claims: closed forms, bootstraps and what has none."""
+"""Intervals of claims: closed forms, bootstraps, and claims without an interval."""
 
 import dataclasses
 
@@ -27,7 +27,7 @@ def test_a_ratio_whose_resamples_are_all_one_number_has_no_interval(tmp_path):
     made = make_runs("impala_shallow", *[{"by": 40}] * 5) + make_runs("other", *[{"by": 80}] * 5)
     row = make_row(tmp_path, made, protocol=TO_OTHER, **FRAMES)
     assert (row.value, row.interval, row.verdict) == (0.5, None, "undecided")
-    assert row.note == "no interval, since all runs give one number"
+    assert row.note == "no interval, since all runs give the same number"
 
 
 @pytest.mark.parametrize("runs", [2, 3, 4])
@@ -117,7 +117,7 @@ def test_the_best_three_of_many_runs_have_an_interval(tmp_path):
     assert (row.verdict, row.note) == ("reproduced", "the best 3 of 12 runs of each agent count")
     few = [record for record in made if record["seed"] <= 3]
     row = make_row(tmp_path, few, task="atari5", protocol=TO_OTHER | {"best": 3}, **claimed)
-    assert (row.interval, row.note) == (None, "an interval takes 4 runs of each agent")
+    assert (row.interval, row.note) == (None, "an interval needs 4 runs of each agent")
 
 
 @pytest.mark.parametrize(
@@ -390,7 +390,7 @@ def test_runs_of_some_tasks_only_give_no_interval_over_those_learned_together(tm
     claimed = {"task": "atari5", "claim": "score_difference", "unit": "u", "value": 0, "better": "above"} | names
     row = make_table(tmp_path, made[1:], random=random_records(GAMES, experiment="atari_57"), **claimed)[0]
     assert (row.interval, row.verdict) == (None, "undecided")
-    assert row.note == "an interval takes the same seeds on all tasks that an agent learns together or in a sweep"
+    assert row.note == "an interval needs the same seeds on all tasks that an agent learns together or in a sweep"
 
 
 def test_a_number_of_tasks_has_an_interval_where_a_run_of_a_search_is_missing(tmp_path):

@@ -1,4 +1,4 @@
-"""Which claims there are, and what they make of fields of a row."""
+"""Kinds of claims, and how they use fields of a row."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Claims about curves, logs and places: which rows are answered, from which records, with what interval and verdict."""
+"""Claims about curves, logs and places: which rows are answered, by which records, with which interval and verdict."""
 
 import dataclasses
 import itertools
@@ -183,7 +183,7 @@ def test_returns_that_diminish(tmp_path):
     row = make_row(tmp_path, made, protocol={"against": ["one", "zero", "four"]}, **gains)
     assert (row.value, row.note) == (
         1000.0,
-        "no interval, since all runs give one number; 1000 stands for a first gain that is none",
+        "no interval, since all runs give the same number; 1000 stands for a first gain of 0 or less",
     )
     assert row.verdict == "undecided"  # all resamples are that number
 
@@ -240,10 +240,10 @@ def test_tasks_won_and_their_share(tmp_path):
     row = make_row(tmp_path, made, task="atari5", protocol=both, **WON)
     assert (row.value, row.shortfalls) == (3.0, ("2 of 5 runs",))
     row = make_row(tmp_path, made, task="atari5", protocol=both, n_seeds=2, **WON)
-    assert (row.shortfalls, row.note) == ((), "an interval takes 4 runs of each agent")
+    assert (row.shortfalls, row.note) == ((), "an interval needs 4 runs of each agent")
     row = make_row(tmp_path, made[:-4], task="atari5", protocol=both, **WON)
     assert (row.value, row.verdict) == (None, "not run")  # three of three are not three of five
-    assert row.note == "a number of 5 tasks, of which 3 can be compared"
+    assert row.note == "3 of 5 tasks can be compared, and their number needs all"
     row = make_row(tmp_path, made[:-4], task="atari5", protocol=both, **SHARE)
     assert (row.value, row.shortfalls) == (1.0, ("2 of 5 runs", "3 of 5 tasks"))
 
@@ -433,7 +433,7 @@ def test_scores_are_compared_with_a_publication_on_the_tasks_that_it_has(tmp_pat
     assert (row.finding, row.shortfalls, row.note) == (
         "undecided",  # the other one says nothing alone
         ("2 of 28 tasks",),
-        "not answered the same without walker_walk",
+        "the answer differs without walker_walk",
     )
     assert compare_with_a3c(tmp_path, control_runs("alien", 340.0)).verdict == "not run"
 
@@ -450,7 +450,7 @@ def test_a_task_that_was_not_learned_counts_beside_a_publication(tmp_path):
     failed = control_runs("amidar", RANDOM[2]["evaluation"]["mean"])
     one = compare_with_a3c(tmp_path, control_runs("pong", 320.0), failed)
     assert one.interval[0] > 0.2
-    assert (one.finding, one.note) == ("undecided", "not answered the same without cartpole_swingup")
+    assert (one.finding, one.note) == ("undecided", "the answer differs without cartpole_swingup")
     both = compare_with_a3c(tmp_path, control_runs("pong", RANDOM[0]["evaluation"]["mean"]), failed)
     assert (both.finding, both.note) == ("contradicts", "")
     assert compare_with_a3c(tmp_path, failed).value == pytest.approx(1.0, abs=0.02)

@@ -117,7 +117,7 @@ def test_one_of_several_comparisons_contradicts_at_a_level_for_all_of_them(tmp_p
     row = _row(tmp_path, made, task="pong", protocol=CLAIM["protocol"] | {"against": ["other", "third"]})
     assert (row.value, row.finding) == (0.22, "undecided")
     assert row.interval == pytest.approx(intervals.improvement_interval(0.22, 10, 10))
-    assert row.note == "not answered the same at a level for all 2 comparisons"
+    assert row.note == "the answer differs at a level for all 2 comparisons"
     made += _runs("fourth", (500.0,) * 10, ("pong",))
     row = _row(tmp_path, made, task="pong", protocol=CLAIM["protocol"] | {"against": ["other", "third", "fourth"]})
     assert (row.value, row.finding, row.note) == (0.0, "contradicts", "")

@@ -1,4 +1,4 @@
-"""C-trace's printed statements about contraction rates, answered by invented records of some games or all of them."""
+"""C-trace's printed statements about contraction rates, answered by synthetic records of some or all games."""
 
 import json
 
@@ -224,9 +224,9 @@ def test_aggregates_of_human_normalised_scores_are_compared_by_their_ratio(measu
     printed = next(r for r in published.load("ctrace").rows if r.column == row.column)
     assert row.better == better
     assert verdicts.find(1.0, better, row.interval, printed.tolerance(0.0)) == finding
-    assert (row.finding, row.note.partition(";")[0][:23]) == (
+    assert (row.finding, row.note.partition(";")[0][:27]) == (
         "undecided",
-        "not answered the same w",
+        "the answer differs without ",
     )  # of three games alone
     assert "3 of 57 tasks" in row.shortfalls
     assert row.interval[0] < row.value < row.interval[1]

@@ -1,4 +1,4 @@
-"""What an answer must stand: each task left out in turn, other readings, and the paper's own problem among many."""
+"""Alternatives that an answer must agree with: without each task, other readings, and the paper's own problem."""
 
 import dataclasses
 
@@ -69,12 +69,12 @@ def test_a_part_of_the_tasks_decides_only_what_it_decides_without_each(tmp_path)
 
     assert (row(ahead).finding, row(ahead).note) == ("agrees", "")
     alone = row([record for record in ahead if record["task"] == GAMES[0]])
-    assert (alone.finding, alone.note) == ("undecided", f"not answered the same without {GAMES[0]}")
+    assert (alone.finding, alone.note) == ("undecided", f"the answer differs without {GAMES[0]}")
     of_pong = row([record for record in ahead if record["task"] == GAMES[0]], task=GAMES[0])
     assert (of_pong.finding, of_pong.note) == ("agrees", "")  # all that the row is about
     one_each = row([record for record in ahead if record["task"] == GAMES[0]] + level)
     assert one_each.interval[0] > 0.5
-    assert (one_each.finding, one_each.note) == ("undecided", f"not answered the same without {GAMES[0]}")
+    assert (one_each.finding, one_each.note) == ("undecided", f"the answer differs without {GAMES[0]}")
 
 
 @pytest.mark.parametrize(("others", "finding"), [((20.0,), "agrees"), ((1.0,), "undecided"), ((), "undecided")])
@@ -91,5 +91,5 @@ def test_another_reading_with_another_answer_leaves_a_row_undecided(others, find
     ours = results.answer_task(row, groups, None)
     assert findings.judge(row, ours, None, 0.0) == finding
     assert findings.find_dissent(row, ours, None, 0.0) == (
-        () if finding == "agrees" else ("as atari_57/impala_shallow reads it",)
+        () if finding == "agrees" else ("with the reading of atari_57/impala_shallow",)
     )

@@ -1,4 +1,4 @@
-"""Our learning curves beside other publications' numbers: at their budget, of runs that reach it, and no verdict."""
+"""Our learning curves beside other publications' numbers: at their budget, only of runs that reach it."""
 
 import json
 import re

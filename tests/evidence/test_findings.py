@@ -1,4 +1,4 @@
-"""Findings: what a result says of a printed number, and what of the protocol is missing."""
+"""Findings: what a result says about a printed number, and what is missing of the protocol."""
 
 import dataclasses
 import json

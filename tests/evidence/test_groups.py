@@ -1,4 +1,4 @@
-"""Groups: which records are averaged, what is left out and said."""
+"""Groups: which records are averaged, what is left out, and the notes about it."""
 
 import pathlib
 

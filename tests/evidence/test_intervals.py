@@ -1,4 +1,4 @@
-"""Intervals in closed form against scipy's distributions and their own defining equations."""
+"""Intervals in closed form against scipy's distributions and their defining equations."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Which band judges a record: what falls out, by whose spread, and the command that runs it again."""
+"""Judgements: which band judges a record, what falls out, and the command that runs it again."""
 
 import copy
 import functools

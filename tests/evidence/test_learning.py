@@ -1,4 +1,4 @@
-"""Which agents count as having learned, and which of a comparison must have."""
+"""Learning: which agents count as having learned, and which agents of a comparison must have."""
 
 import itertools
 
@@ -28,11 +28,11 @@ def lack(*by_agent, enough=any, chosen_from=None, level=None, upper=0.2):
 def test_a_mean_is_surely_above_random_play_or_not():
     near, spread = [played([0.5, 0.6, 0.7] * 5)], [played([-9.4, 0.6, 10.6] * 5)]
     assert lack(near) == ""
-    assert lack(spread).startswith("0.6 on pong, -4.08 without chance, is")
+    assert lack(spread).startswith("0.6 on pong, at least -4.08, is")
     assert lack(spread).endswith(" is not surely above a random player's 0.2")
     assert lack([played([0.1, 0.2] * 3)]) == "0.15 on pong is not above a random player's 0.2"
     assert lack(near, spread) == ""
-    assert "0.6 on pong, -4" in lack(near, spread, enough=all)
+    assert "0.6 on pong, at least -4" in lack(near, spread, enough=all)
 
 
 @pytest.mark.parametrize(("agents", "runs", "best"), [(1, 5, 5), (3, 5, 5), (3, 5, 3), (2, 12, 3)])
@@ -73,13 +73,13 @@ def test_the_chance_is_that_of_all_tasks_and_few_games_tell_nothing():
 def test_scores_before_learning_are_the_highest_of_few_runs_and_an_interval_of_many():
     games = [5.0, 5.1, 4.9] * 2
     assert lack([played(games, start) for start in (4.0, 5.5)]).endswith(
-        "not above the 5.5 that a policy may score before it learned"
+        "not above the 5.5 that an untrained policy may score"
     )
     many = [played(games, start) for start in (4.0, 4.0, 4.1, 3.9, 4.0, 4.1, 3.9, 4.0, 4.0, 5.5)]
     assert lack(many) == ""
     assert (
         lack([played(games, 5.0) for _ in range(9)])
-        == "5 on pong is not above the 5 that a policy may score before it learned"
+        == "5 on pong is not above the 5 that an untrained policy may score"
     )
 
 
@@ -97,7 +97,7 @@ def test_curves_that_begin_with_cut_episodes_do_not_tell_what_is_scored_before_l
 def test_the_level_of_a_curve_must_show_learning_as_well():
     runs = [played([5.0, 5.1, 4.9] * 2, start=1.0)]
     assert lack(runs, level=1.5) == ""
-    assert lack(runs, level=1.0) == "1 on pong is not above the 1 that a policy may score before it learned"
+    assert lack(runs, level=1.0) == "1 on pong is not above the 1 that an untrained policy may score"
     assert lack([played([5.0, 5.1, 4.9] * 2)], level=0.1) == "0.1 on pong is not above a random player's 0.2"
 
 

@@ -1,4 +1,4 @@
-"""Older records in the present layout, by hand."""
+"""Older records in the present layout, worked out by hand."""
 
 import pytest
 

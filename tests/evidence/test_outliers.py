@@ -1,4 +1,4 @@
-"""Known outliers: what the list explains, and that it explains nothing else."""
+"""Known outliers: the list explains its records and nothing else."""
 
 from __future__ import annotations
 

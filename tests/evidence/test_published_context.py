@@ -1,4 +1,4 @@
-"""Numbers of other publications: complete, under canonical names, consistent with what is published about them."""
+"""Numbers of other publications: complete, with canonical names, consistent with published facts about them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""How the published rows read the papers: strict words, margins, sentences that count once, and what cannot be run."""
+"""Readings of the papers in published rows: strict words, margins, sentences that count once, what cannot be run."""
 
 import collections
 import math

@@ -1,4 +1,4 @@
-"""Random play: which records are of one game, and the score that no random player surpasses by chance."""
+"""Random play: which records are of the same game, and the score that no random player surpasses by chance."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""Records: written whole or not at all, read with one clear sentence, refused when they lie."""
+"""Records: written whole or not at all, read with clear errors, refused if their content is inconsistent."""
 
 import errno
 import hashlib

@@ -1,4 +1,4 @@
-"""What a claim is read against: random players, and settings that are not the paper's."""
+"""References of claims: random players, and settings that are not the paper's."""
 
 import json
 
@@ -83,7 +83,7 @@ def test_scores_of_policies_that_never_learned_are_not_compared(tmp_path, claim,
     fields = {"claim": claim, "unit": "u", "value": 1, "protocol": TO_OTHER}
     row = make_row(tmp_path, made, random=random_records(final=-184.0), **fields)
     assert (row.value is not None) == answered
-    assert answered or "on pong is not above the -65 that a policy may score before it learned" in row.note
+    assert answered or "on pong is not above the -65 that an untrained policy may score" in row.note
 
 
 def test_a_curve_that_begins_late_tells_nothing_of_untrained_policies():

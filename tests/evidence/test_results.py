@@ -88,18 +88,18 @@ def test_no_further_run_takes_the_interval_from_an_aggregate_that_the_paper_has_
 
 def test_aggregate_with_three_runs_of_one_task_has_no_interval(all_games):
     row = _table_4([*all_games[0], *all_games[1][:3]], "median")
-    assert (row.interval, row.verdict, row.note) == (None, "undecided", "an interval takes 4 runs on each task")
+    assert (row.interval, row.verdict, row.note) == (None, "undecided", "an interval needs 4 runs on each task")
 
 
 @pytest.mark.parametrize(
     ("runs", "sampled", "note"),
     [
-        (1, {}, "no interval, since all games give one number"),
-        (4, {}, "no interval, since all runs give one number"),
+        (1, {}, "no interval, since all games give the same number"),
+        (4, {}, "no interval, since all runs give the same number"),
         (
             4,
             {"sampled_hparams": {"loss.entropy_cost": 0.01}},
-            "an interval takes the same seeds on all tasks that are learned together or in a sweep",
+            "an interval needs the same seeds on all tasks that are learned together or in a sweep",
         ),
     ],
 )

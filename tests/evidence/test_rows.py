@@ -1,4 +1,4 @@
-"""Rows: what is averaged, what the interval is over, what is left out and said."""
+"""Rows: what is averaged, what the interval is over, what is left out, and the notes about it."""
 
 import pytest
 

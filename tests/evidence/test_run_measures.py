@@ -1,4 +1,4 @@
-"""What single runs give besides their evaluation: hand-made logs and curves."""
+"""Measures of single runs besides their evaluation, on hand-made logs and curves."""
 
 import numpy as np
 import pytest

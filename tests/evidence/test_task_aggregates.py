@@ -1,4 +1,4 @@
-"""Aggregates over tasks and comparisons of agents by them, by hand."""
+"""Aggregates over tasks and comparisons of agents by them, worked out by hand."""
 
 import numpy as np
 

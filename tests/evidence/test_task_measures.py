@@ -1,4 +1,4 @@
-"""Measures of one task on hand-made runs, and their resamples against means taken run by run."""
+"""Measures of one task on hand-made runs, and their resamples against means computed run by run."""
 
 import functools
 

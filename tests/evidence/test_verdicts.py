@@ -1,4 +1,4 @@
-"""Findings and verdicts, each at the edge where it turns."""
+"""Findings and verdicts, at the boundaries where they change."""
 
 import itertools
 

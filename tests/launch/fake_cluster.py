@@ -1,4 +1,4 @@
-"""A cluster without Ray, and a training that a test writes: what it saves, when it ends, and when it is lost."""
+"""A cluster without Ray, and a training whose checkpoints, end and loss are controlled by a test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a campaign keeps, refuses, estimates and says; as a command it is paused, killed and started again."""
+"""Campaigns: what they keep, refuse, estimate and print; as a command they are paused, killed and started again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole runs on a cluster without Ray: what comes back, and what goes on elsewhere after a loss, a stop or a kill."""
+"""Whole runs on a cluster without Ray: their results, and what continues elsewhere after a loss, a stop or a kill."""
 
 from __future__ import annotations
 

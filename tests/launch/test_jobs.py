@@ -1,4 +1,4 @@
-"""Configurations of experiments, found by the places of their files."""
+"""Configs of experiments, found by the paths of their files."""
 
 from __future__ import annotations
 

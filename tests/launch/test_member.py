@@ -1,4 +1,4 @@
-"""Pieces of a population as real runs: CartPole, in lockstep, with a handful of updates."""
+"""Pieces of a population as real runs: CartPole, in lockstep, with a few updates."""
 
 from __future__ import annotations
 

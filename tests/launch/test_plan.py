@@ -1,4 +1,4 @@
-"""The plan: which runs a block has, the order of worth, the share of a machine, and what is wrong in a sentence."""
+"""The plan: runs of a block, order of priority, share of a machine, and errors in a sentence."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The record of a random player: whom it plays as, what it holds, and that it is not stale at once."""
+"""The record of a random player: its names, its contents, and that it is not immediately stale."""
 
 import contextlib
 import importlib

@@ -1,4 +1,4 @@
-"""Actors on a Ray cluster, with a stand-in for Ray whose roles end as a test says; `tests/ray_machines.py` has Ray."""
+"""Actors on a Ray cluster, with a stand-in for Ray whose roles tests end; `tests/ray_machines.py` uses Ray itself."""
 
 from __future__ import annotations
 

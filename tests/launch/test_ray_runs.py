@@ -1,4 +1,4 @@
-"""Whole runs on a Ray cluster, with a stand-in for Ray; `tests/ray_machines.py` has Ray itself."""
+"""Whole runs on a Ray cluster, with a stand-in for Ray; `tests/ray_machines.py` uses Ray itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Order, wide jobs, pause, end and failures of jobs side by side; the jobs are fakes that tests let end."""
+"""Order, wide jobs, pause, end and failures of jobs side by side; tests let fake jobs end."""
 
 import errno
 import io

@@ -1,5 +1,7 @@
-"""Signals that change nothing: in the handler of one before them, as where a terminal and a parent both send one, and
-in a learner that the chief ends.
+"""Signals without an effect.
+
+They come during the handler of an earlier one, as if a terminal and a parent both send one, or to a learner that the
+chief ends.
 """
 
 from __future__ import annotations

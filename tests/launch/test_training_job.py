@@ -1,4 +1,4 @@
-"""The record of a run that is complete."""
+"""The record of a complete run."""
 
 import json
 

@@ -3,14 +3,14 @@
     python -m tests.mutations [--fast] [--only=retrace] [--share=1/3] [--jobs=2]
     python -m tests.mutations --training [--fast] [--only=ACER]
 
-Prints, for every variant, the test that failed because of it; exits with 1 if one survives. First all named tests must
-pass without a variant; `--fast` leaves that to the tests' own run. Nothing is written in the working tree: every job
-has a copy of it. A variant runs in a fork of this process, which has imported TensorFlow, so that it costs the import
-of this package and the test alone.
+It prints for every variant the test that failed because of it, and exits with 1 if one survives. First all named tests
+must pass without a variant; `--fast` leaves this to the tests' own run. Nothing is written in the working tree: every
+job has a copy of it. A variant runs in a fork of this process, which has imported TensorFlow, so that it only has to
+import this package and run the test.
 
-With `--training` the variants of `training.py` are judged by the reference runs of `repro.regression` first, as
-`make regression` judges them, and by their test only where no training is a regression. It exits with 1 where fewer
-than `BY_TRAINING` of them are caught by training or fewer than `BY_ANY` at all.
+With `--training` the variants of `training.py` are first judged by the reference runs of `repro.regression`, as by
+`make regression`, and by their test only if no training is a regression. It exits with 1 if fewer than `BY_TRAINING` of
+them are caught by training, or fewer than `BY_ANY` at all.
 """
 
 from __future__ import annotations

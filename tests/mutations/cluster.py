@@ -1,4 +1,4 @@
-"""Wrong variants of what actors in other processes send and share, and of what a learner counts of it."""
+"""Wrong variants of what actors in other processes send and share, and of how a learner counts it."""
 
 from tests.mutations.variant import Variant
 

@@ -1,4 +1,4 @@
-"""Wrong variants of what a result says of a printed number: findings, bands, margins and intervals."""
+"""Wrong variants of what a result says about a printed number: findings, bands, margins and intervals."""
 
 from tests.mutations.variant import Variant
 

@@ -1,4 +1,4 @@
-"""Wrong variants of what a run does when actors fail or hang, when it is asked to end, and when it goes on."""
+"""Wrong variants of what a run does when actors fail or hang, when it is asked to end, and when it resumes."""
 
 from tests.mutations.variant import Variant
 

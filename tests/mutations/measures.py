@@ -1,4 +1,4 @@
-"""Wrong variants of what a run or a study is measured by, which a record would not show."""
+"""Wrong variants of measurements of runs and studies that a record would not reveal."""
 
 from tests.mutations.variant import Variant
 

@@ -1,4 +1,4 @@
-"""Wrong variants of the networks whose form a paper prescribes."""
+"""Wrong variants of the networks whose architecture a paper prescribes."""
 
 from tests.mutations.variant import Variant
 

@@ -1,4 +1,4 @@
-"""Wrong variants of what stands in a row: claims, results, shortfalls, random play and settings."""
+"""Wrong variants of the contents of rows: claims, results, shortfalls, random play and settings."""
 
 from tests.mutations.variant import Variant
 

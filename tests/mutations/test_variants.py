@@ -1,4 +1,4 @@
-"""The list of wrong variants against the tree: each applies, is Python, and names a test that there is."""
+"""The list of wrong variants against the source: each applies, is valid Python, and names an existing test."""
 
 import argparse
 import ast

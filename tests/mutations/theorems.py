@@ -1,4 +1,4 @@
-"""Wrong variants of the studies of operator theorems and of the exact MDPs below them."""
+"""Wrong variants of the studies of operator theorems and of the exact MDPs that they use."""
 
 from tests.mutations.variant import Variant
 

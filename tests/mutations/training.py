@@ -1,7 +1,7 @@
-"""Wrong variants outside the operators, and the reference runs that train the code which each is in.
+"""Wrong variants outside the operators, each with the reference runs that train its code.
 
-Chosen before any was trained, so that each kind of mistake is there that a change may bring: signs, missing terms, what
-is bootstrapped over, wrong rows, what is never updated, never sampled or never read.
+They were chosen before any was trained, to include each kind of mistake that a change may introduce: signs, missing
+terms, wrong bootstrapping, wrong rows, and values that are never updated, never sampled or never read.
 """
 
 TRAINING: dict[str, tuple[str, ...]] = {

@@ -1,4 +1,4 @@
-"""The torsos against their descriptions written out in loops, and their sizes against sums by hand."""
+"""The torsos against their descriptions written as loops, and their sizes against sums by hand."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""The epsilon-greedy policy: what it samples, what it reports of it, and that it acts as actors need it."""
+"""The epsilon-greedy policy: what it samples and reports, and that actors can use it."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The Gaussian policy: what it samples, what it reports of it, and that it acts as actors need it."""
+"""The Gaussian policy: what it samples and reports, and that actors can use it."""
 
 from __future__ import annotations
 

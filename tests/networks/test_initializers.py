@@ -1,4 +1,4 @@
-"""Initial weights: their law, and that they follow from the passed seed and nothing else."""
+"""Initial weights: their distribution, and that they depend only on the passed seed."""
 
 import itertools
 

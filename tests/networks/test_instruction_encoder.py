@@ -1,4 +1,4 @@
-"""The encoder of instructions against a loop over their words, and how seldom it encodes what repeats."""
+"""The encoder of instructions against a loop over their words, and that it does not encode repetitions."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""LSTM stacks: Keras's layers on the same weights, windows, and learning and acting give the same numbers."""
+"""LSTM stacks against Keras's layers with the same weights: windows, and equal numbers in learning and acting."""
 
 from __future__ import annotations
 

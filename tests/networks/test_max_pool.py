@@ -1,4 +1,4 @@
-"""Pooling against Keras's to the bit, and its second derivative against the transpose of its first."""
+"""Pooling against Keras's, bit for bit, and its second derivative against the transpose of its first."""
 
 from __future__ import annotations
 

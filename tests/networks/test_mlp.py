@@ -1,4 +1,4 @@
-"""Multi-layer perceptrons: initial weights, and learning and acting give the same numbers."""
+"""Multi-layer perceptrons: initial weights, and equal numbers in learning and acting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Means over masks: what is masked is not read, and no entry at all is 0."""
+"""Means over masks: masked entries are not read, and a mean over no entry is 0."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The checks that keep a setting within the range or the names for which an operator is defined."""
+"""Checks that keep a setting within the range or the names for which an operator is defined."""
 
 from __future__ import annotations
 

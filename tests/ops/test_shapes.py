@@ -1,4 +1,4 @@
-"""The checks that keep one shape from being taken for another."""
+"""Checks that keep one shape from being mistaken for another."""
 
 from __future__ import annotations
 

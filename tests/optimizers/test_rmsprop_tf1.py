@@ -1,4 +1,4 @@
-"""RMSPropTF1 against TensorFlow 1's optimiser, against the equations, and against what it must not be."""
+"""RMSPropTF1 against TensorFlow 1's optimiser, against the equations, and against variants that it must not be."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
-"""Run by `test_two_replicas.py` in a process of its own: logical devices are set before TensorFlow starts.
+"""Run by `test_two_replicas.py` in a separate process, since logical devices must be set before TensorFlow starts.
 
-Takes a path; writes there, as npz, what two replicas and what one device made of the same gradients.
+It takes the path of an npz file, and writes to it the results of two replicas and of one device for the same gradients.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Every agent for any Gymnasium environment reads the fields that its configuration has for it."""
+"""Every agent for any Gymnasium environment reads the fields that its config has for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The algorithm or the study that a configuration names."""
+"""The algorithm or the study that a config names."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Bands hold what seeds of a correct code give, and let a shifted measure fall out."""
+"""Bands contain the values of a correct code's seeds, and a shifted measure falls out."""
 
 import functools
 import math

@@ -1,4 +1,4 @@
-"""Catch by hand."""
+"""Catch, worked out by hand."""
 
 import gymnasium
 import numpy as np

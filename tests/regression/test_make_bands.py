@@ -1,4 +1,4 @@
-"""Making bands again keeps the old values of a run until its new ones are there."""
+"""Making bands again keeps the old values of a run until its new ones exist."""
 
 import json
 import subprocess

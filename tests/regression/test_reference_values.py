@@ -1,4 +1,4 @@
-"""The committed values fit the reference runs, and bands are refused where they would not."""
+"""The committed values fit the reference runs, and bands are refused if they would not."""
 
 import pytest
 

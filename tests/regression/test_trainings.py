@@ -1,4 +1,4 @@
-"""A short training gives the same measures again, and what is judged of it."""
+"""A short training gives the same measures again, and how trainings are judged."""
 
 import math
 import signal

@@ -1,4 +1,4 @@
-"""The ReF-ER memory once more: Python lists, float64, everything computed in full whenever it is asked for."""
+"""A naive twin of the ReF-ER memory: Python lists, float64, everything computed in full on each call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches of new and replayed unrolls, against a plain list of what went in."""
+"""Batches of new and replayed unrolls, against a plain list of the added ones."""
 
 import numpy as np
 import pytest

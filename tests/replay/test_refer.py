@@ -1,4 +1,4 @@
-"""The ReF-ER memory against a naive twin, and one by one against the paper."""
+"""The ReF-ER memory against a naive twin, and rule by rule against the paper."""
 
 from __future__ import annotations
 

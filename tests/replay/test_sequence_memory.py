@@ -1,4 +1,4 @@
-"""The replay of sequences in this process, against Reverb's on the same games, and by its own books."""
+"""The replay of sequences in this process, against Reverb's on the same games, and its own invariants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The replays of sequences, on Reverb and in memory, against plain lists of what went in."""
+"""The replays of sequences, on Reverb and in memory, against plain lists of the added ones."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The replay of unrolls, against plain lists of what went in."""
+"""The replay of unrolls, against plain lists of the added ones."""
 
 import numpy as np
 import pytest

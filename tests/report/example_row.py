@@ -1,4 +1,4 @@
-"""A row as the tables and pages show it."""
+"""A row for tests of tables and pages."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""A video as it lies beside an agent's records."""
+"""A video for tests, stored beside an agent's records."""
 
 import json
 import pathlib

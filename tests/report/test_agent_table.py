@@ -1,4 +1,4 @@
-"""Agents side by side, by hand."""
+"""The comparison of agents, worked out by hand."""
 
 import pytest
 

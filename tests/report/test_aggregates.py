@@ -1,4 +1,4 @@
-"""Tasks together: which are counted, what their numbers are, and the charts."""
+"""Results over several tasks: which tasks count, their numbers, and the charts."""
 
 import dataclasses
 
@@ -65,7 +65,7 @@ def test_an_interval_takes_four_seeds_on_each_task_that_differ(seeds, step, know
     made = [_exact(s, "alien", 1.4 + step * s) for s in (1, 2, 3, 4)]
     (found,) = _together([*made, *(_exact(s, "pong", 0.2 + step * s) for s in range(1, seeds + 1))])
     assert [interval is not None for *_, interval in found.lines][:3] == [known] * 3
-    few, equal = "an interval takes 4 runs on each task", "no interval, since all runs give one number"
+    few, equal = "an interval needs 4 runs on each task", "no interval, since all runs give the same number"
     assert found.no_interval["mean"] == ("" if known else few if seeds < 4 else equal)
 
 
@@ -76,7 +76,7 @@ def test_a_statistic_without_an_interval_says_so_of_itself():
         "median": "",
         "interquartile mean": "",
         "mean": "",
-        "optimality gap": "no interval, since all runs give one number",
+        "optimality gap": "no interval, since all runs give the same number",
     }
 
 

@@ -1,4 +1,4 @@
-"""Which row a learning curve is shown with."""
+"""The row that a learning curve is shown with."""
 
 import dataclasses
 import itertools

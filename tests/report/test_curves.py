@@ -1,4 +1,4 @@
-"""Learning curves: what is prepared from records, and what stands in the figures."""
+"""Learning curves: data prepared from records, and contents of the figures."""
 
 import dataclasses
 import re

@@ -1,4 +1,4 @@
-"""The page: complete, without links to what is not there, sound for screen readers; summary and CSV equal it."""
+"""The page: complete, without broken links, suitable for screen readers; summary and CSV are equal to it."""
 
 import csv
 import dataclasses
@@ -251,7 +251,7 @@ def test_main_claims_are_on_the_page_though_none_has_a_run(text):
         row.column for row in main if not first[0] < text.find(html.escape(str(row.statement)), first[0]) < first[1]
     ] == []
     section = html.unescape(text[slice(*first)])
-    assert "the finding of its own row alone" in section
+    assert "the finding of its own row only" in section
     assert [row.column for row in main if f"<td>{row.task}</td>" not in section] == []
     assert [row.column for row in main if row.note and row.note in section] == []  # none is run
 

@@ -1,4 +1,4 @@
-"""Rows by verdict and share of the paper's budget, and what the page says of the time before the campaign."""
+"""Rows by verdict and share of the paper's budget, and the page's account of the time before the campaign."""
 
 import dataclasses
 import re

@@ -1,4 +1,4 @@
-"""Final returns of a sweep: sorted, of agents that sample their settings alone, and on the page."""
+"""Final returns of a sweep: sorted, only of agents that sample their settings, and on the page."""
 
 import re
 

@@ -87,9 +87,9 @@ def test_effort_is_the_time_of_the_runs_on_their_cores():
     runs = [make_record(1) | one_core, make_record(1) | two_cores, make_record(2) | two_cores]
     same_run = make_record(2, agent="other") | two_cores  # as studies, and agents on several tasks, have many records
     assert tables.effort(store([*runs, same_run])) == (
-        "Behind the rows are 4 records, made in 6.5 core-hours, the time of each run times the cores that it could "
-        "use: IMPALA 3 in 6.0, STAC 1 in 0.5. Runs that failed, and those whose records were made again, are not among "
-        "them."
+        "Behind the rows are 4 records, made in 6.5 core-hours: IMPALA 3 in 6.0, STAC 1 in 0.5. Core-hours are the "
+        "time of each run times the cores that it could use. Runs that failed and those whose records were made again "
+        "are not included."
     )
     assert tables.effort([]) == ""
 

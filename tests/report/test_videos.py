@@ -1,4 +1,4 @@
-"""Videos on the page: beside the runs of their agent, with what they show."""
+"""Videos on the page: beside the runs of their agent, with a description."""
 
 import re
 

@@ -11,10 +11,13 @@ from repro.acting.unrolls import UnrollGroup
 
 
 def random_batch(agent: tf_agent.TFAgent, size: int, seed: int, length: int = 5) -> Trajectory:
-    """[size, length + 1] of everything, with an end and a boundary row inside; the last row is poisoned.
+    """Returns unrolls [size, length + 1] of noise, with an end and a boundary row inside; the last row is poisoned.
 
     Args:
-        agent: one whose policy says its `logits`.
+        agent: Agent whose policy reports its `logits`.
+        size: Number of unrolls.
+        seed: Seed of the noise.
+        length: Steps of an unroll.
     """
     rng = np.random.default_rng(seed)
     arrays = UnrollGroup(agent.collect_data_spec, size, length).arrays
@@ -31,13 +34,13 @@ def random_batch(agent: tf_agent.TFAgent, size: int, seed: int, length: int = 5)
 
 
 def recurrent_batch(agent: tf_agent.TFAgent, size: int, seed: int, ends: bool = True) -> Trajectory:
-    """[size, 5] of frames, last actions, last rewards and the core's state on every row.
+    """Returns unrolls [size, 5] of noise, with frames, last actions, last rewards and the core's state on every row.
 
     Args:
-        agent: with a recurrent core, and three actions.
-        size: unrolls.
-        seed: of the noise.
-        ends: whether the first two unrolls have an end and a beginning inside.
+        agent: Agent with a recurrent core and three actions.
+        size: Number of unrolls.
+        seed: Seed of the noise.
+        ends: Whether the first two unrolls have an end and a beginning inside.
     """
     rng = np.random.default_rng(seed)
     arrays = UnrollGroup(agent.collect_data_spec, size, 4).arrays

@@ -1,4 +1,4 @@
-"""Catch: a ball falls, a paddle must be under it; small enough to be learned in seconds."""
+"""Catch: a ball falls and a paddle must be under it; an agent learns it in seconds."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Catch(gymnasium.vector.VectorEnv):
         return self._observe()
 
     def _begin(self, which: np.ndarray) -> None:
-        """New games; the generator is sampled from only where a game begins."""
+        """Begins new games; the random generator is used only for these."""
         for i in np.flatnonzero(which):
             self._ball[i] = 0, self._random.integers(COLUMNS)
             self._paddle[i] = COLUMNS // 2

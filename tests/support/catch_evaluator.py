@@ -1,4 +1,4 @@
-"""An evaluator on Catch in a process of its own: `python -m tests.support.catch_evaluator <address>`."""
+"""Evaluator on Catch in a separate process: `python -m tests.support.catch_evaluator <address>`."""
 
 import functools
 import sys

@@ -1,4 +1,4 @@
-"""A small training that a test starts as a user does, watches from outside and brings into faults."""
+"""Small training that a test starts by a command like a user, watches from outside, and in which it causes faults."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ from tests.support.faulty_environments import FOLDER_VARIABLE, TASK
 
 T = TypeVar("T")
 SECONDS = 240.0
-"""Longest wait, for a machine that is busy."""
+"""Longest wait in seconds, long enough for a busy machine."""
 LONG = "--config.num_env_steps=1000000"
 IMPALA = ("--config=paper_configs/impala/gymnasium.py:smoke",)
 R2D2 = ("--config=paper_configs/ctrace/gymnasium.py:smoke", "--config.agent=r2d2_ctrace")
 RESUMED = (
     r"Resuming .* at ([0-9,]+) (frames|steps)\.(?: At least ([0-9,]+) \2 that came after this checkpoint are lost\.)?"
 )
-"""What a run says that goes on from a checkpoint."""
+"""Line that a run prints when it continues from a checkpoint."""
 UPDATE_SECONDS = 2.0
-"""Of an update, for a machine that is busy."""
+"""Longest time of an update in seconds, long enough for a busy machine."""
 
 
 def check_lost(said: str, rows: Sequence[Mapping[str, float]], interval: float) -> tuple[int, int]:
-    """Updates at which a run resumed the last time, and frames or steps that it lost, by what it said.
-
-    It lost all that it had logged after its last checkpoint, and no more than an interval between checkpoints brings.
+    """Checks what a run lost at its last resumption: the rows after its last checkpoint, at most an interval's worth.
 
     Args:
-        said: by the run.
-        rows: of its log when it was interrupted.
-        interval: seconds between checkpoints.
+        said: Output of the run.
+        rows: Rows of its log when it was interrupted.
+        interval: Seconds between checkpoints.
+
+    Returns:
+        Number of updates at which it resumed, and number of frames or steps that it lost.
     """
     at_, unit, lost_ = re.findall(RESUMED, said)[-1]
     at, lost = (int((number or "0").replace(",", "")) for number in (at_, lost_))
@@ -49,23 +50,23 @@ def check_lost(said: str, rows: Sequence[Mapping[str, float]], interval: float) 
 
 
 def wait(condition: Callable[[], T], otherwise: str, seconds: float = SECONDS) -> T:
-    """Waits until something is so, and returns what the condition returned then."""
+    """Waits until a condition returns something true, and returns it; fails with `otherwise` after some seconds."""
     return waiting.wait(condition, seconds, otherwise)
 
 
 def wait_for_rows(run_dir: Path, rows: int) -> None:
-    """Waits until the run in a folder has logged so many rows."""
+    """Waits until the run in a folder has logged `rows` rows."""
     wait(lambda: len(read_progress(run_dir / "progress.csv")) >= rows, f"the run in {run_dir} logs nothing more")
 
 
 class CommandedRun:
-    """An agent on the environment with faults, `Faulty`.
+    """Training of an agent on the environment with faults, `Faulty`.
 
     Args:
-        folder: for the run and what it says.
-        command: that trains, in place of `python -m repro.train`.
-        variables: of its environment, in addition.
-        agent: flags.
+        folder: Folder for the run and its output.
+        command: Command that trains.
+        variables: Additional environment variables.
+        agent: Flags that choose the agent.
     """
 
     def __init__(
@@ -88,36 +89,36 @@ class CommandedRun:
         return self._processes[-1]
 
     def kill(self) -> None:
-        """Kills what has not ended, which ends what it has started."""
+        """Kills processes that have not ended; the processes that they have started end with them."""
         for process in self._processes:
             process.kill()
             process.wait()
 
     def wait(self, condition: Callable[[], object], otherwise: str, seconds: float = SECONDS) -> None:
-        """Waits until something is so; the error shows what the run said last."""
+        """Waits until a condition is true; the error has the end of the run's output."""
         try:
             wait(condition, otherwise, seconds)
         except AssertionError as error:
             raise AssertionError(f"{error}: {self.stderr.read_text()[-2000:]}") from None
 
     def wait_for(self, line: str) -> None:
-        """Waits until the run has said it."""
+        """Waits until the run has printed a line."""
         self.wait(lambda: line in self.stderr.read_text(), f"the run does not say {line!r}")
 
     def count(self, line: str) -> int:
-        """How often the run has said it."""
+        """Returns how often the run has printed a line, a regular expression."""
         return len(re.findall(line, self.stderr.read_text()))
 
     def wait_for_more_rows(self, count: int = 2) -> None:
-        """Waits until the run has logged so many rows more."""
+        """Waits until the run has logged `count` more rows."""
         self._wait_for_rows(self.rows + count)
 
     def end(self, process: subprocess.Popen) -> tuple[int, str]:
-        """Waits for the end of the process; its exit code and what it said."""
+        """Waits for the end of a process, and returns its exit code and output."""
         return process.wait(timeout=SECONDS), self.stderr.read_text()
 
     def cause(self, fault: str, rows: int = 3) -> None:
-        """Brings the environment into a fault once the run has logged some rows."""
+        """Causes a fault of the environment after the run has logged some rows."""
         self._wait_for_rows(rows)
         (self.folder / fault).touch()
 
@@ -138,7 +139,7 @@ class CommandedRun:
 
     @property
     def rows(self) -> int:
-        """That it has logged."""
+        """Number of rows that the run has logged."""
         return len(read_progress(self.progress))
 
     @property
@@ -148,5 +149,5 @@ class CommandedRun:
 
     @property
     def totals(self) -> dict[str, Any]:
-        """What a run has counted that is complete."""
+        """Totals of a run that is complete."""
         return json.loads((self.run_dir / "complete.json").read_text())

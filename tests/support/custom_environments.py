@@ -1,4 +1,4 @@
-"""Gymnasium environments that importing this module registers, one for each way in which they may differ."""
+"""Gymnasium environments that the import of this module registers, one for each way in which they may differ."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ LENGTH = 4
 
 
 class Given(gymnasium.Env):
-    """Gives samples of any observation space and takes actions of any other; an episode ends after `LENGTH` steps.
+    """Environment with given spaces and random observations; an episode ends after `LENGTH` steps.
 
     Attributes:
-        taken: actions since the reset.
-        resets: seeds of all resets.
+        taken: Actions since the reset.
+        resets: Seeds of all resets.
     """
 
     def __init__(self, observations: gymnasium.Space, actions: gymnasium.Space) -> None:
@@ -41,9 +41,9 @@ class Given(gymnasium.Env):
 
 
 class Clock(gymnasium.Env):
-    """Observes the number of steps of its episode and of its resets; rewards are random numbers.
+    """Environment whose observations are its numbers of steps in the episode and of resets; rewards are random.
 
-    It ends at `end` steps and cuts itself at `cut` steps.
+    An episode terminates after `end` steps and is truncated after `cut` steps.
     """
 
     observation_space = spaces.Box(0, 1e6, (2,), np.float32)
@@ -73,7 +73,7 @@ class Clock(gymnasium.Env):
 
 
 class WithLock(Clock):
-    """Cannot be pickled."""
+    """Environment that cannot be pickled."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -81,7 +81,7 @@ class WithLock(Clock):
 
 
 class PicklesArguments(Clock, EzPickle):
-    """Its pickle makes a new environment."""
+    """Environment whose pickle makes a new environment."""
 
     def __init__(self, **kwargs: Any) -> None:
         Clock.__init__(self, **kwargs)
@@ -89,7 +89,7 @@ class PicklesArguments(Clock, EzPickle):
 
 
 class Constant(gymnasium.Env, EzPickle):
-    """Gives the same whatever happens, so that nothing but its class shows that a pickle of it holds no state."""
+    """Environment that always returns the same, so that only its class shows that its pickle holds no state."""
 
     observation_space = spaces.Box(0, 1, (1,), np.float32)
     action_space = spaces.Discrete(2)
@@ -105,14 +105,14 @@ class Constant(gymnasium.Env, EzPickle):
 
 
 class GlobalRandom(Clock):
-    """Its random numbers are not its own."""
+    """Environment that uses NumPy's global random numbers."""
 
     def random(self) -> float:
         return float(np.random.normal())  # noqa: NPY002
 
 
 class LateLock(Clock):
-    """Cannot be pickled from its first real reset on."""
+    """Environment that cannot be pickled after its first reset with a seed other than 0."""
 
     def reset(self, **kwargs: Any) -> tuple[np.ndarray, dict[str, Any]]:
         if kwargs.get("seed") not in (None, 0):
@@ -121,7 +121,7 @@ class LateLock(Clock):
 
 
 class WrongShape(Clock):
-    """Gives fewer entries than its space has."""
+    """Environment whose observations have fewer entries than its space."""
 
     def observe(self) -> np.ndarray:
         return np.zeros(1, np.float32)

@@ -1,4 +1,4 @@
-"""CartPole with faults that files in a folder bring about, registered as `repro_tests/Faulty-v0`."""
+"""CartPole with faults that files in a folder cause, registered as `repro_tests/Faulty-v0`."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ from gymnasium.envs.classic_control import CartPoleEnv
 FOLDER_VARIABLE = "REPRO_TESTS_FAULTS"
 TASK = f"{__name__}:repro_tests/Faulty-v0"
 STEP_SECONDS = 1e-3
-"""Of each step, in which it sleeps: a run that a test watches leaves the cores to other tests."""
+"""Seconds of sleep in each step, so that a run that a test watches leaves the cores to other tests."""
 
 ROOM = 2**28
-"""Bytes that are left to a process whose memory is to run out."""
+"""Bytes of memory that a process may still take before its memory runs out."""
 
 
 class Faulty(CartPoleEnv):
-    """Looks at each step for the files `raise_once`, `raise`, `hang_once`, `hang` and `fill_once`.
+    """CartPole that checks in each step for the files `raise_once`, `raise`, `hang_once`, `hang` and `fill_once`.
 
-    At its creation it looks for `leak`.
-
-    One that leaks keeps a MiB of every second, and a file that it opened.
+    When it is created, it checks for the file `leak`. If it leaks, it keeps one more MiB and one more open file every
+    second.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -59,7 +58,7 @@ class Faulty(CartPoleEnv):
 
 
 def fill_memory() -> NoReturn:
-    """Takes memory until the system grants this process no more: a MemoryError. The process keeps the limit."""
+    """Takes memory until the system grants no more, which raises MemoryError. The process keeps the limit."""
     used = psutil.Process().memory_info().vms
     resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, resource.getrlimit(resource.RLIMIT_AS)[1]))
     taken = []

@@ -1,4 +1,4 @@
-"""A run all of whose processes are forks of one that has loaded TensorFlow, which saves each of them its seconds."""
+"""Run whose processes are all forks of one that has loaded TensorFlow, which saves each of them some seconds."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from tests.support.forks import ForkedLauncher, replace_environment, train_as_fo
 
 
 class ForkedRun(CommandedRun):
-    """A run as `repro.train` makes it, where one that starts again is another fork.
+    """Run as by `repro.train`, where a process that starts again is another fork.
 
-    Nothing of Python's own end is in it, as waiting for threads: a test of what hangs there has a `CommandedRun`.
+    Its processes skip the shutdown of Python, such as waiting for threads. Tests of a process that hangs there use a
+    `CommandedRun`.
     """
 
     def _open(self, command: Sequence[str]) -> Started:
@@ -25,11 +26,11 @@ class ForkedRun(CommandedRun):
 
 
 class Started:
-    """What is used of `subprocess.Popen`, of a fork.
+    """Fork with the methods of `subprocess.Popen` that tests use.
 
     Args:
-        function: is called there.
-        arguments: of it.
+        function: Function that is called in the fork.
+        arguments: Its arguments.
     """
 
     def __init__(self, function: Callable[..., object], *arguments: object) -> None:
@@ -52,7 +53,7 @@ class Started:
 
 
 def become(arguments: Sequence[str], stderr: Path, environment: Mapping[str, str]) -> None:
-    """Gives this process what a command would have: flags, a file for what it says, and variables."""
+    """Gives this process the flags, the file for its output and the environment variables of a command."""
     with stderr.open("w") as file:
         os.dup2(file.fileno(), 2)
     replace_environment(environment)
@@ -65,6 +66,6 @@ def _run_forks(arguments: Sequence[str], stderr: Path, environment: Mapping[str,
 
 
 def _train() -> None:
-    from repro import train  # not before the forks, whose modules have flags with the same names
+    from repro import train  # not before the forks, whose modules define flags with the same names
 
     cli.run(train.main)

@@ -1,4 +1,4 @@
-"""Commands in processes forked from one that has loaded TensorFlow, which saves each of them its seconds."""
+"""Commands in processes forked from one that has loaded TensorFlow, which saves each of them some seconds."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ for name in ("repro.training.on_policy_experiment", "repro.report.page", "scipy.
     importlib.import_module(name)
 
 FORKING = multiprocessing.get_context("forkserver")
-"""Makes processes with `run_train` as their target."""
-FORKING.set_forkserver_preload([__name__, "tests.support.preloaded"])  # and no command: their flags have the same names
+"""Context whose server forks the processes."""
+FORKING.set_forkserver_preload([__name__, "tests.support.preloaded"])  # no command, since their flags share names
 SECONDS = 600.0
-"""How long a command may take."""
+"""Longest time of a command."""
 HOURS = (5.0, -7.0, 11.0, 0.0)
-"""By which the machine's clock is wrong, from look to look."""
+"""Errors of the machine's clock in hours, from call to call."""
 
 
 def run_train(arguments: Sequence[str], stderr: Path, environment: Mapping[str, str], jumping_clock: bool) -> None:
-    """Does what `python -m repro.train` does, but for the end in the midst of something, 25 seconds after a signal.
+    """Does the same as `python -m repro.train`, except that it is never ended by force 25 seconds after a signal.
 
     Args:
-        arguments: flags.
-        stderr: gets what the run says.
-        environment: variables for this run, since that of the process it is forked from is the first run's.
-        jumping_clock: whether `time.time` goes back and forth by hours.
+        arguments: Flags.
+        stderr: File for the output of the run.
+        environment: Environment variables of this run; those of the process that it is forked from are the first run's.
+        jumping_clock: Whether `time.time` jumps back and forth by hours.
     """
     from repro import train  # not in the tests' process, where other commands may define the same flags
 
@@ -54,22 +54,22 @@ def run_train(arguments: Sequence[str], stderr: Path, environment: Mapping[str, 
 def run_command(
     folder: Path, command: str, *arguments: str, cwd: Path = Path.cwd()
 ) -> subprocess.CompletedProcess[str]:
-    """Does what `subprocess.run` does with `python -m <command>`, in lines of 200 letters; `folder` gets the output."""
+    """Does the same as `subprocess.run` of `python -m <command>`, with 200 columns; the output is in `folder`."""
     return _fork(folder, cwd, _run_module, command, arguments)
 
 
 def run_program(folder: Path, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The same with `python -c <program>`."""
+    """Does the same as `run_command`, with `python -c <program>`."""
     return _fork(folder, Path.cwd(), _run_program, program, arguments)
 
 
 class ForkedCall:
-    """A call in a fork, as `LocalProcess` has a command.
+    """Call of a function in a fork, with the methods of `LocalProcess`.
 
     Args:
-        function: is called there.
-        arguments: of it.
-        log: gets what it writes on the screen.
+        function: Function that is called in the fork.
+        arguments: Its arguments.
+        log: File that its output is appended to.
     """
 
     may_wait = False
@@ -99,7 +99,7 @@ def _fork(
     process = FORKING.Process(target=_run, args=(folder, cwd, run, what, arguments))
     process.start()
     process.join(SECONDS)
-    if process.exitcode is None:  # or the tests would wait for it at their end
+    if process.exitcode is None:  # otherwise the tests would wait for it at their end
         process.kill()
         process.join()
         raise subprocess.TimeoutExpired([what, *arguments], SECONDS)

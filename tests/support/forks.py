@@ -1,4 +1,4 @@
-"""Modules run as forks of one process that has loaded TensorFlow, which saves each of them its seconds."""
+"""Modules that run as forks of one process that has loaded TensorFlow, which saves each of them some seconds."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ LONGEST_REQUEST = 2**17
 
 
 class ForkedProcess:
-    """A module in a fork, as `LocalProcess` has a command.
+    """Module in a fork, with the methods of `LocalProcess`.
 
     Args:
-        replies: says which process it is, and then how it ended.
-        log: gets what it writes on the screen.
+        replies: Stream with the id of the process, and then its exit code.
+        log: File of its output.
     """
 
     may_wait = False
@@ -59,11 +59,11 @@ class ForkedProcess:
 
 
 class Forks:
-    """Forks of this process. Each of them may ask for others, which outlive it."""
+    """Server of forks of this process. Each fork may ask for further ones, which outlive it."""
 
     def __init__(self) -> None:
         self._requests, self._asking = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._children: dict[int, tuple[int, int]] = {}  # what says that one has ended to its number and for replies
+        self._children: dict[int, tuple[int, int]] = {}  # pidfd to process id and descriptor for replies
 
     def start(
         self,
@@ -73,14 +73,14 @@ class Forks:
         variables: Mapping[str, str] | None = None,
         namespace: str | None = None,
     ) -> ForkedProcess:
-        """Asks for a fork, as any of them does, in which a module runs.
+        """Asks for a fork that runs a module; called in any of the forks.
 
         Args:
-            module: with an `if __name__ == "__main__"`.
-            arguments: its flags.
-            log: gets what it writes on the screen.
-            variables: of its environment, in addition to those of who asks.
-            namespace: of its network; None for that of the process that is forked.
+            module: Module with an `if __name__ == "__main__"`.
+            arguments: Its flags.
+            log: File that its output is appended to.
+            variables: Environment variables in addition to those of the caller.
+            namespace: Network namespace; None for that of the process that is forked.
         """
         log.parent.mkdir(parents=True, exist_ok=True)
         request = [module, list(arguments), {**os.environ, **(variables or {})}, namespace]
@@ -91,9 +91,9 @@ class Forks:
         return ForkedProcess(os.fdopen(reading), log)
 
     def run(self, first: Callable[[], None]) -> int:
-        """Forks a process, and others that it asks for, until it ends; returns its exit code.
+        """Forks a process, and further ones that it asks for, until it ends; returns its exit code.
 
-        It gets signals to end that come here, and does not outlive this process.
+        Signals to end this process are passed on to it, and it does not outlive this process.
         """
         code = AGAIN
         while code == AGAIN:
@@ -109,7 +109,7 @@ class Forks:
             ready = select.select([self._requests, first_end, *self._children], [], [])[0]
             for end in set(ready) & set(self._children):
                 pid, replies = self._children.pop(end)
-                with suppress(BrokenPipeError):  # nobody waits for it
+                with suppress(BrokenPipeError):  # no process waits for the reply
                     os.write(replies, f"{_exit_code(pid)}\n".encode())
                 os.close(end)
                 os.close(replies)
@@ -144,7 +144,7 @@ class Forks:
 
 FORKS = Forks()
 OWN_VARIABLE = "REPRO_TESTS_NAMESPACE"
-"""Has the name of the network of a fork, where it is not that of the process that is forked."""
+"""Variable with the network namespace of a fork, if it is not that of the process that is forked."""
 
 
 class ForkedLauncher(LocalLauncher):
@@ -167,13 +167,13 @@ class ForkedLauncher(LocalLauncher):
 
 
 def train_as_forks(launcher: type[LocalLauncher], train: Callable[[], None]) -> None:
-    """Trains in a fork of this process, until it ends.
+    """Trains in a fork of this process, and exits with its code when it ends.
 
     Args:
-        launcher: of the run.
-        train: the run, which may replace its process by another with the same command.
+        launcher: Launcher of the run.
+        train: Function of the run, which may replace its process by another one with the same command.
     """
-    actor_processes.LocalLauncher = ForkedLauncher  # that of further learners
+    actor_processes.LocalLauncher = ForkedLauncher  # the launcher of further learners
     on_policy_experiment.LocalLauncher = ctrace_experiment.LocalLauncher = launcher
 
     def first() -> None:
@@ -184,7 +184,7 @@ def train_as_forks(launcher: type[LocalLauncher], train: Callable[[], None]) -> 
 
 
 def _fork(run: Callable[[], object]) -> int:
-    """Runs something in a fork, which ends with it; returns its number."""
+    """Runs a function in a fork, which ends after it, and returns the id of the process."""
     if pid := os.fork():
         return pid
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -204,13 +204,13 @@ def _fork(run: Callable[[], object]) -> int:
 
 
 def replace_environment(environment: Mapping[str, str]) -> None:
-    """Gives this process other variables."""
+    """Replaces the environment variables of this process."""
     os.environ.clear()
     os.environ.update(environment)
 
 
 def _rename(command: Sequence[str]) -> None:
-    """Has the system show another command of this process, which may not be longer than its own."""
+    """Makes the system show another command for this process, which may not be longer than its own."""
     start, end = map(int, Path("/proc/self/stat").read_text().rpartition(")")[2].split()[45:47])
     title = "\0".join(command).encode()
     assert len(title) < end - start, title

@@ -1,4 +1,4 @@
-"""A level in which the instruction alone says which action pays."""
+"""Level in which only the instruction tells which action has a reward."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from gymnasium import spaces
 from repro.environments import specs
 
 INSTRUCTIONS = np.array([[1, 2, 3], [2, 1, 3], [3, 0, 0]], np.int32)
-"""Of each paying action; the first two differ by the order of their words."""
+"""Instruction of each action with a reward; the first two differ only in the order of their words."""
 VOCABULARY = 4
 
 
 class Instructed(gymnasium.vector.VectorEnv):
-    """Episodes of one step with the contract of `repro.environments`: 1 for the action asked for, 0 for the others.
+    """Episodes of one step with the contract of `repro.environments`: reward 1 for the asked action, 0 for the others.
 
     Args:
-        num_envs: side by side.
-        seed: of what is asked for.
-        told: whether observations have the instruction; the scene is always the same.
+        num_envs: Number of environments.
+        seed: Seed of the actions that are asked for.
+        told: Whether observations have the instruction; the scene is always the same.
     """
 
     single_action_space = spaces.Discrete(len(INSTRUCTIONS))

@@ -1,4 +1,4 @@
-"""An agent that plays and learns in turns, in plain loops, as the tests that it learns need it."""
+"""Plain loops in which an agent plays and learns in turns, for learning tests."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from repro.acting.weights import WeightsPublisher
 def play(
     agent: tf_agent.TFAgent, environment: Any, length: int, seed: int, returns: list[float], overlap: int = 0
 ) -> Iterator[Trajectory]:
-    """Yields one unroll of all environments after another, [N, length + 1, ...], each of the agent's present policy.
+    """Yields consecutive unrolls of all environments, [N, length + 1, ...], each played with the present policy.
 
     Args:
-        agent: plays with its collect policy.
-        environment: batched.
-        length: steps of an unroll.
-        seed: of the actions.
-        returns: those of finished episodes are appended.
-        overlap: steps that an unroll shares with the one before it.
+        agent: Agent that plays with its collect policy.
+        environment: Batched environment.
+        length: Steps of an unroll.
+        seed: Seed of the actions.
+        returns: List to which the returns of finished episodes are appended.
+        overlap: Steps that an unroll shares with the one before it.
     """
     weights = WeightsPublisher(agent.collect_policy.variables())
     actor = Actor(
@@ -39,7 +39,7 @@ def play(
 
 
 def sample(replay: Sequence[Trajectory], random: np.random.Generator) -> Trajectory:
-    """A batch made of the i-th unroll of a random entry, for every i."""
+    """Returns a batch whose i-th unroll is the i-th one of a random entry, for every i."""
     index = random.integers(len(replay), size=len(replay[0].reward))
     picked = [tf.nest.map_structure(lambda x, i=i: x[i], replay[j]) for i, j in enumerate(index)]
     return tf.nest.map_structure(lambda *parts: np.stack(parts), *picked)

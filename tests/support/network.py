@@ -1,4 +1,4 @@
-"""Machines that are network namespaces, with addresses of their own, on a switch that can lose, delay and cut off."""
+"""Machines as network namespaces with own addresses, on a switch that can lose, delay and block packets."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
-"""Of Linux's header `if_tun.h`: makes a network device whose frames a process reads and writes."""
+"""Constants of Linux's header `if_tun.h` for a network device whose frames a process reads and writes."""
 CLONE_NEWNET = 0x40000000
 DEVICE = "repro"
 MTU = 9000
-"""Bytes of a packet; large ones are fewer for the switch."""
+"""Bytes of a packet; with large packets the switch has fewer of them."""
 LARGEST_FRAME = MTU + 100
 ADDRESSES = ("10.77.0.1", "10.77.0.2", "10.77.0.3", "10.77.0.4")
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -30,10 +30,12 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 @dataclass
 class Cable:
-    """Of one machine.
+    """Cable of one machine.
 
-    is_up: whether anything goes through. delay: seconds of each packet, in both directions. loss: probability that a
-    packet is lost. sent: bytes of the machine so far.
+    is_up: Whether packets pass.
+    delay: Delay of each packet in seconds, in both directions.
+    loss: Probability that a packet is lost.
+    sent: Bytes that the machine has sent so far.
     """
 
     is_up: bool = True
@@ -46,11 +48,11 @@ class Machines:
     """Namespaces on a switch, which is a thread of this process.
 
     Args:
-        names: of the namespaces, which exist; machine i gets `ADDRESSES[i]`.
+        names: Names of existing namespaces; machine i gets `ADDRESSES[i]`.
 
     Attributes:
-        names: see above.
-        cables: of each machine, to be changed.
+        names: Names of the namespaces.
+        cables: Cable of each machine, which tests may change.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -68,12 +70,12 @@ class Machines:
         self._thread.start()
 
     def pids(self, machine: int) -> list[int]:
-        """Processes of a machine."""
+        """Returns the ids of a machine's processes."""
         found = subprocess.run(["ip", "netns", "pids", self.names[machine]], capture_output=True, text=True, check=True)
         return [int(pid) for pid in found.stdout.split()]
 
     def lose(self, machine: int) -> None:
-        """Kills all that runs on a machine, which nothing reaches any more."""
+        """Cuts a machine off and kills all of its processes."""
         self.cables[machine].is_up = False
         for pid in self.pids(machine):
             with suppress(ProcessLookupError):
@@ -87,7 +89,7 @@ class Machines:
 
     def _switch(self) -> None:
         rng, count = random.Random(0), 0
-        under_way: list[tuple[float, int, int, bytes]] = []  # a heap by the time at which it comes
+        under_way: list[tuple[float, int, int, bytes]] = []  # heap ordered by time of arrival
         while not self._closed.is_set():
             wait = min(0.1, max(0.0, under_way[0][0] - time.monotonic())) if under_way else 0.1
             for tap in select.select(self._taps, [], [], wait)[0]:
@@ -107,7 +109,7 @@ class Machines:
                     os.write(self._taps[target], frame)
 
     def _targets(self, source: int, address: bytes) -> list[int]:
-        """Machines that a frame is for."""
+        """Returns the machines that a frame is for."""
         if address in self._ports:
             return [self._ports[address]]
         return [machine for machine in range(len(self._taps)) if machine != source]
@@ -115,7 +117,7 @@ class Machines:
 
 @contextmanager
 def machines(count: int) -> Iterator[Machines]:
-    """So many machines, which are gone afterwards, with all that runs on them."""
+    """Makes `count` machines; they and all of their processes are removed afterwards."""
     names = [f"repro-{os.getpid()}-{i}" for i in range(count)]
     try:
         for name in names:
@@ -133,7 +135,7 @@ def machines(count: int) -> Iterator[Machines]:
 
 
 def refusal() -> str | None:
-    """Says why there can be no machines here; None where there can be some."""
+    """Says why machines cannot be made here; None if they can."""
     try:
         with machines(1):
             return None
@@ -144,7 +146,7 @@ def refusal() -> str | None:
 
 
 def _open_tap(name: str) -> int:
-    """A device in a namespace, which the calling thread enters for a moment."""
+    """Opens a device in a namespace, which the calling thread enters temporarily."""
     with open("/proc/thread-self/ns/net") as here:
         enter(name)
         try:
@@ -156,7 +158,7 @@ def _open_tap(name: str) -> int:
 
 
 def enter(name: str) -> None:
-    """Has this thread, and what it starts, be on a machine from now on."""
+    """Moves this thread, and what it starts from now on, to a machine."""
     with open(f"/run/netns/{name}") as there:
         _enter(there.fileno())
 

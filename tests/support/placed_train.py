@@ -1,9 +1,9 @@
-"""`repro.train` that places its actors and learners on the machines of `network.py`, as forks of the process it is in.
+"""`repro.train` with actors and learners on the machines of `network.py`, as forks of the process that it runs in.
 
-The variable `PLACES` of its environment has names of the machines, for each of the chief's actors that of its machine,
-and those of an evaluator and of a replay. While the folder of the run has a file `gone_<machine>`, such processes are
-placed beside the chief, as Ray places them where a core is free. `-m tests.support.placed_train` is the run, and starts
-others as `repro.train` does. At the end it leaves `totals.json` beside the run.
+The environment variable `VARIABLE` has the names of the machines, and the machine of each of the chief's actors, of an
+evaluator and of a replay, as JSON. While there is a file `gone_<machine>` beside the run, processes of this machine are
+placed beside the chief, as Ray places them on a free core. `-m tests.support.placed_train` is the run, and starts
+others like `repro.train`. At the end it leaves `totals.json` beside the run.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from tests.support.network import ADDRESSES, enter
 
 VARIABLE = "REPRO_TESTS_PLACES"
 NO_BEAT_SECONDS = 20.0
-"""After which the chief gives up a learner, in place of half a minute: tests wait for it."""
+"""Seconds after which the chief gives up a learner, shorter than the usual half minute because tests wait for it."""
 
 
 class PlacedLauncher(ForkedLauncher):
-    """Learner i is on machine i, with its actors; those of the chief are where the variable says."""
+    """Launcher that puts learner i and its actors on machine i, and the chief's actors where `VARIABLE` says."""
 
     home = ADDRESSES[0]
 
@@ -48,7 +48,7 @@ class PlacedLauncher(ForkedLauncher):
 
 
 def leave_totals(kind: type[Trainer], folder: Path) -> None:
-    """Has trainers of a kind write their totals before they close."""
+    """Makes trainers of a class write their totals before they close."""
     close = kind.close
 
     def write_and_close(trainer: Trainer) -> None:
@@ -59,8 +59,8 @@ def leave_totals(kind: type[Trainer], folder: Path) -> None:
 
 
 def train_placed() -> None:
-    """The run, in this process."""
-    from repro import train  # not before forks whose modules have flags with the same names
+    """Trains in this process."""
+    from repro import train  # not before forks whose modules define flags with the same names
 
     def main(argv: list[str]) -> None:
         for kind in (OnPolicyTrainer, SequenceTrainer):
@@ -72,12 +72,12 @@ def train_placed() -> None:
 
 
 def run_placed(arguments: Sequence[str], stderr: Path, environment: Mapping[str, str]) -> None:
-    """The run and all that it starts, in forks of this process, which enters the first machine.
+    """Runs a training and all that it starts in forks of this process, which enters the first machine.
 
     Args:
-        arguments: flags.
-        stderr: gets what the run says.
-        environment: variables, the one above among them.
+        arguments: Flags.
+        stderr: File for the output of the run.
+        environment: Environment variables, including `VARIABLE`.
     """
     become(arguments, stderr, environment)
     enter(json.loads(environment[VARIABLE])["names"][0])

@@ -1,4 +1,4 @@
-"""A point in the plane that its actions push to the origin; small enough to be learned in seconds."""
+"""Point in the plane that actions push to the origin; an agent learns it in seconds."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ STEPS, STRIDE, GOAL = 12, 0.4, 0.15
 class PointMass:
     """`num_envs` points with the step contract of `repro.environments`.
 
-    An action, clipped to [-1, 1], moves a point by `STRIDE` of it; the reward is minus the distance that is left. An
-    episode ends within `GOAL` of the origin (a terminal) or after `STEPS` steps (a time limit).
+    An action, clipped to [-1, 1], moves a point by `STRIDE` times the action; the reward is minus the distance that is
+    left. An episode terminates within `GOAL` of the origin, and is truncated after `STEPS` steps.
     """
 
     def __init__(self, num_envs: int, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""What forks of the tests' fork server have before they begin: modules, published numbers and configurations."""
+"""Preloads modules, published numbers and configs for all forks of the tests' fork server."""
 
 import gc
 import importlib
@@ -10,5 +10,5 @@ for name in (
     "repro.papers.refer.experiments.replay",  # and Numba with it
 ):
     importlib.import_module(name)
-rows.make_rows({})  # reads all published numbers and the configurations that they are of, once
-gc.freeze()  # or every fork would go through all of it, and copy it
+rows.make_rows({})  # reads all published numbers and their configs once
+gc.freeze()  # otherwise the garbage collector of every fork would visit, and so copy, all of it

@@ -1,4 +1,4 @@
-"""A Ray cluster on the machines of `network.py`, each with temporary files and shared memory of its own."""
+"""Ray cluster on the machines of `network.py`, each with its own temporary files and shared memory."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from tests.support.commanded_run import wait
 from tests.support.network import ADDRESSES, Machines
 
 HEAD = 0
-"""Machine of the head."""
+"""Index of the head's machine."""
 PORT = 6379
 CLIENT = f"ray://{ADDRESSES[HEAD]}:10001"
-"""By which machines command that are not part of the cluster."""
+"""Address by which machines that are not part of the cluster use it."""
 GIVEN_UP = {
     "RAY_health_check_initial_delay_ms": "1000",
     "RAY_health_check_period_ms": "1000",
     "RAY_health_check_timeout_ms": "2000",
     "RAY_health_check_failure_threshold": "5",
 }
-"""Ray's variables: a machine is given up that does not answer for some 15 seconds, in place of a minute."""
+"""Ray's variables with which it gives up a machine after some 15 seconds without an answer, instead of a minute."""
 
 
 AS_OTHERS = {"RAY_worker_niceness": "0"}
-"""Ray's variable: what it starts would give way to all other processes of this machine, other tests above all."""
+"""Ray's variable for usual priority; by default its processes would give way to all others, such as other tests."""
 
 
 class RayCluster:
     """Nodes of Ray on machines.
 
     Args:
-        made: the machines.
-        folder: for files of each; its path is short, since sockets are there.
-        variables: of the environment of all that runs on the machines, in addition.
+        made: Machines.
+        folder: Folder for the files of each machine, with a short path, because it holds sockets.
+        variables: Additional environment variables of all processes on the machines.
 
     Attributes:
-        made: see above.
-        environment: of what runs on the machines.
+        made: Machines.
+        environment: Environment variables of processes on the machines.
     """
 
     def __init__(self, made: Machines, folder: Path, variables: Mapping[str, str]) -> None:
@@ -57,7 +57,7 @@ class RayCluster:
                 (folder / f"machine_{machine}" / name).mkdir(parents=True)
 
     def command(self, machine: int) -> list[str]:
-        """What a command begins with that runs on a machine."""
+        """Returns the beginning of a command that runs on a machine."""
         mounts = f'mount --bind "$0/shm" /dev/shm && mount --bind "$0/ray" {self._folder}/ray && exec "$@"'
         return [
             "ip",
@@ -71,9 +71,10 @@ class RayCluster:
         ]
 
     def start(self, cores: Mapping[int, int]) -> None:
-        """Starts nodes beside each other, given each machine's cores for tasks; cables are mended.
+        """Starts nodes at the same time, and connects their cables; start the head before all others.
 
-        The head is started before all others.
+        Args:
+            cores: Machine to its number of cores for tasks.
         """
         starting = []
         for machine, count in cores.items():
@@ -90,27 +91,27 @@ class RayCluster:
             assert node.returncode == 0, stderr[-3000:]
 
     def roles(self, does: str = "", machine: int | None = None) -> list[int]:
-        """Processes of a `Role`, on a machine or on all."""
+        """Returns the processes of a `Role`, on a machine or on all."""
         return [pid for pid in self.pids(machine) if _command(pid).startswith(f"ray::Role.{does}")]
 
     def role(self, does: str, machine: int | None = None) -> int:
-        """Waits for a process of a `Role`, which has its name while it does something and not between."""
+        """Waits for a process of a `Role` and returns its id; its name shows the role only during a call."""
         return wait(lambda: self.roles(does, machine), f"nothing is there that would {does}")[0]
 
     def trainings(self, machine: int | None = None, seed: int | None = None) -> list[int]:
-        """Processes of whole runs, or of those with a seed."""
+        """Returns the processes of whole runs, of one seed or of all."""
         named = re.compile(r"--run_dir=\S*/seed_" + ("" if seed is None else rf"{seed}\b"))
         return [pid for pid in self.pids(machine) if named.search(_command(pid))]
 
     def pids(self, machine: int | None = None) -> list[int]:
-        """Processes on a machine or on all."""
+        """Returns the processes on a machine or on all."""
         places = range(len(self.made.names)) if machine is None else (machine,)
         return [pid for place in places for pid in self.made.pids(place)]
 
 
 @contextmanager
 def ray_cluster(made: Machines, cores: Sequence[int], variables: Mapping[str, str]) -> Iterator[RayCluster]:
-    """A cluster whose machine i has so many cores for tasks; all that runs on the machines ends with it."""
+    """Starts a cluster whose machine i has `cores[i]` cores for tasks; all processes on the machines end with it."""
     with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder:
         cluster = RayCluster(made, Path(folder), GIVEN_UP | AS_OTHERS | variables)
         try:

@@ -1,7 +1,7 @@
-"""A learner without actors that has R2D2's replay on a Ray cluster: `-m tests.support.ray_replay`.
+"""Learner without actors that has R2D2's replay on a Ray cluster: `python -m tests.support.ray_replay`.
 
-It writes a game and saves the replay, and says how many sequences that has, and then how many another one has that came
-in its place.
+It writes a game, saves the replay, and prints its number of sequences. After the replay was replaced by another one, it
+prints that one's number of sequences.
 """
 
 from __future__ import annotations

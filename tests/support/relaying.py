@@ -1,4 +1,4 @@
-"""Actors in processes that share weights by a relay; each says in files what it fetched and what it took."""
+"""Actors in processes that share weights by a relay; each writes to files what it fetched and what it took."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ SIGNATURE = [PUBLISHED_SPEC, *PARTS * [tf.TensorSpec([SIZE], tf.int64)]]
 
 
 def weights_of(version: int, token: int = TOKEN) -> list[tf.Tensor]:
-    """Weights that are all their version."""
+    """Returns weights that are all equal to their version."""
     return [tf.constant(np.array([version, token])), *(tf.constant(np.full(SIZE, version)) for _ in range(PARTS))]
 
 
 def append(path: Path, *values: object) -> None:
-    """Adds a line of numbers in one step."""
+    """Appends a line of numbers to a file atomically."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.write(file, (" ".join(map(str, values)) + "\n").encode())
     os.close(file)
 
 
 def lines(path: Path) -> list[tuple[int, ...]]:
-    """What `append` wrote."""
+    """Returns the lines that `append` wrote."""
     return [tuple(map(int, line.split())) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def publish(folder: Path, version: int) -> None:
-    """Publishes a version to actors that `follow`."""
+    """Publishes a version to actors that run `follow`."""
     (folder / "next").write_text(str(version))
     os.replace(folder / "next", folder / "newest")
 
@@ -46,11 +46,11 @@ def follow(folder: Path, index: int, wait_seconds: float, hangs_at: int = -1) ->
     """Takes every version that is published in a folder, until the process is killed.
 
     Args:
-        folder: in which it writes `fetched`, each with the actor and the version, and `taken_<index>`, each with the
-            version that was published, the lowest and the highest of those of the weights.
-        index: of the actor.
-        wait_seconds: in place of `WAIT_SECONDS`.
-        hangs_at: version at whose fetch it hangs until there is a file `go_on`.
+        folder: Folder for the files `fetched`, with lines of actor and version, and `taken_<index>`, with lines of the
+            published version and the lowest and the highest version among the weights.
+        index: Index of the actor.
+        wait_seconds: Value for `WAIT_SECONDS`.
+        hangs_at: Version whose fetch hangs until there is a file `go_on`.
     """
     weights_relay.SHARED_MEMORY, weights_relay.WAIT_SECONDS = folder / "memory", wait_seconds
     relay, held = WeightsRelay(ADDRESS, TOKEN, SIGNATURE), -1
@@ -77,7 +77,7 @@ def follow(folder: Path, index: int, wait_seconds: float, hangs_at: int = -1) ->
 
 
 def pull(folder: Path, index: int, address: str) -> None:
-    """Takes every version of a learner's, until the process is killed; writes `taken_<index>` as `follow`."""
+    """Takes every version of a learner's weights until the process is killed; writes `taken_<index>` like `follow`."""
     weights_relay.SHARED_MEMORY, weights_relay.WAIT_SECONDS = folder / "memory", 1000.0
     pulled, held = PulledWeights(address), WeightsSnapshot(-1, ())
     while True:
@@ -90,8 +90,11 @@ def pull(folder: Path, index: int, address: str) -> None:
 
 
 def come_and_go(folder: Path, index: int, times: int) -> None:
-    """Joins and leaves; `joined` has a line for each time, with the actor, the version of its weights, and whether
-    what it has joined is still there."""
+    """Joins and leaves a relay several times.
+
+    The file `joined` gets a line for each time, with the actor, the version of its weights, and whether the relay that
+    it joined still exists.
+    """
     weights_relay.SHARED_MEMORY = folder / "memory"
     for _ in range(times):
         relay = WeightsRelay(ADDRESS, TOKEN, SIGNATURE[:1])

@@ -1,4 +1,4 @@
-"""What the tests of all papers' theorem studies share."""
+"""Helpers for the tests of all papers' theorem studies."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from repro.launch.study_job import StudyJob
 from repro.training.study import StudyResult
 
 BROKEN = 0.01
-"""A statement that a wrong operator misses by less than this is not seen to be missed."""
+"""Smallest error by which a wrong operator visibly misses a statement."""
 
 
 def shorten(config: ml_collections.ConfigDict, **changes: Any) -> ml_collections.ConfigDict:
-    """Two problems, and paths of two steps: endless trajectories have the same operator by these as by three."""
+    """Shortens a study to two problems and paths of two steps, which give the same operator as longer paths."""
     config.evaluation.episodes = 2
     config.update({"num_steps": 2} | changes)
     return config
 
 
 def answers(study: types.ModuleType, config: ml_collections.ConfigDict, seed: int = 1) -> dict[str, StudyResult]:
-    """The answers of a study, without records."""
+    """Returns the answers of a study, without records."""
     return study.run(config, seed, [0], lambda done, total: None).answers
 
 
 def values(study: types.ModuleType, config: ml_collections.ConfigDict) -> dict[str, float]:
-    """The number that each record of a study would hold."""
+    """Returns the number that each record of a study would hold."""
     return {name: float(answer.values.mean()) for name, answer in answers(study, config).items()}
 
 
@@ -41,11 +41,17 @@ def check_records(
     not_printed: Collection[str] = (),
     sampled: Collection[str] = (),
 ) -> dict[str, float]:
-    """Makes the records of a study; each has a row of its own, of its unit, but those of no printed statement.
+    """Makes the records of a study and checks that each has a published row with its unit.
 
-    All are exact but those that are `sampled`.
+    Args:
+        study: Module of the study.
+        config: Config of the study.
+        folder: Folder for the records.
+        not_printed: Records without a printed statement.
+        sampled: Records that are not exact; all others are.
 
-    Returns the records' numbers.
+    Returns:
+        Number of each record.
     """
     StudyJob(config, config.env.task, 1, folder).run([0], quiet=True)
     stored, faults = records.read_all(folder)

@@ -1,4 +1,4 @@
-"""A whole IMPALA run on Catch, as the tests of runtime and agent need it."""
+"""Whole IMPALA run on Catch, for tests of runtime and agent."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ UNROLL = 10
 
 
 def dense_torso(seed: int) -> tf.keras.layers.Layer:
-    """uint8 [N, H, W, C] to float32 [N, 32]."""
+    """Returns a torso from uint8 [N, H, W, C] to float32 [N, 32]."""
     return tf.keras.Sequential(
         [
             tf.keras.layers.Lambda(lambda x: tf.cast(x, tf.float32) / 255.0),
@@ -54,14 +54,14 @@ def make_network(seed: int) -> ActorCritic:
 
 
 def make_policy(environment: Catch, seed: int = 0) -> ActorCriticPolicy:
-    """A policy with a network of its own."""
+    """Returns a policy with its own network."""
     network = make_network(seed)
     network.build_variables(environment.time_step_spec.observation)
     return ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
 
 
 class ReplayImpala(ImpalaAgent):
-    """IMPALA whose on-policy call is at the present weights: V-trace corrects for weights that moved meanwhile."""
+    """IMPALA whose on-policy update uses the present weights; V-trace corrects for weights that acted before."""
 
     def train_on_policy(self, experience: Trajectory, acting: Sequence[tf.Tensor]) -> tf_agent.LossInfo:
         assert len(acting) == len(self.acting_variables)
@@ -90,7 +90,7 @@ def make_agent(
 
 
 def make_recurrent_agent(seed: int = 0) -> ImpalaAgent:
-    """An agent with an LSTM of four units that reads frames of Catch, the last action and the last reward."""
+    """Returns an agent with an LSTM of four units that reads frames of Catch, the last action and the last reward."""
     frame = Catch(1, 0).time_step_spec.observation
     last = {"last_action": tf.TensorSpec((), tf.int32), "last_reward": tf.TensorSpec((), tf.float32)}
     return ImpalaAgent(
@@ -167,7 +167,7 @@ def make_loop(
 
 
 def save_elsewhere(loop: Trainer, folder: Path) -> None:
-    """Saves a run, which goes on, where another can resume it."""
+    """Saves a run to another folder, where another run can resume it; the run itself continues."""
     own = loop._run
     loop._run = own._replace(checkpoints=folder)
     loop.save()
@@ -175,10 +175,10 @@ def save_elsewhere(loop: Trainer, folder: Path) -> None:
 
 
 def games_of(updates: Sequence[Update], episodes: EpisodeLog) -> list[object]:
-    """What updates log of the games that have counted, and what a checkpoint would keep of them."""
+    """Returns what updates log about finished games, and what a checkpoint would keep of them."""
     return [[(update.mean_return, update.games) for update in updates], episodes.get_state()]
 
 
 def weights_of(agent: ImpalaAgent) -> list[np.ndarray]:
-    """Network, optimiser slots and counters."""
+    """Returns weights of the network, optimiser slots and counters."""
     return [variable.numpy() for variable in [*agent.variables, *agent._optimizer.variables]]

@@ -1,7 +1,7 @@
-"""The update of two mirrored replicas against that of one device with the whole batch.
+"""Comparison of the update of two mirrored replicas with that of one device with the whole batch.
 
-Logical devices are set before TensorFlow starts, so a module that compares runs in a process of its own and writes what
-it found to the npz file whose path it is given.
+Logical devices must be set before TensorFlow starts, so a module that compares runs in a separate process and writes
+its results to an npz file with a given path.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BATCH, UPDATES = 8, 3
 
 
 def run(module: str, folder: Path) -> Any:
-    """What the module wrote, read in the test's process."""
+    """Runs a module in a separate process and returns the results that it wrote."""
     path = folder / "result.npz"
     done = run_command(folder, module, str(path))
     assert done.returncode == 0, done.stderr[-3000:]
@@ -28,7 +28,7 @@ def run(module: str, folder: Path) -> Any:
 
 
 def two_devices() -> tf.distribute.Strategy:
-    """To be called first in the process of its own."""
+    """Returns a strategy of two replicas; call it first in the separate process."""
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
     return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
@@ -40,7 +40,7 @@ def train(
     random_batch: Callable[..., Any],
     weights_of: Callable[[Any], Sequence[tf.Variable]],
 ) -> tuple[Any, list[np.ndarray], dict[str, list[float]]]:
-    """The agent after some updates, each of its weights on each replica, [replicas, ...], and its scalars by name."""
+    """Returns an agent after some updates, its weights on each replica, [replicas, ...], and its scalars by name."""
     with strategy.scope():
         agent = make_agent()
     learner = Learner(agent, strategy)
@@ -50,12 +50,14 @@ def train(
 
 
 def compare(strategy: tf.distribute.Strategy, *parts: Callable) -> dict[str, Any]:
-    """`one_<scalar>` and `two_<scalar>`, `one_loss` among them, the `count` of weights, and of each `one_<i>` [...] and
-    `two_<i>` [2, ...].
+    """Trains on one device and on two replicas and returns the results by name.
+
+    They are the scalars `one_<scalar>` and `two_<scalar>`, such as `one_loss`, the `count` of weights, and the weights
+    `one_<i>`, [...], and `two_<i>`, [2, ...].
 
     Args:
-        strategy: of two replicas.
-        parts: as for `train`.
+        strategy: Strategy of two replicas.
+        parts: Functions as for `train`.
     """
     _, one, one_scalars = train(tf.distribute.OneDeviceStrategy("/cpu:0"), *parts)
     _, two, two_scalars = train(strategy, *parts)
@@ -66,7 +68,7 @@ def compare(strategy: tf.distribute.Strategy, *parts: Callable) -> dict[str, Any
 
 
 def assert_same_updates(result: Any, *, loss_rtol: float, rtol: float = 1e-7) -> None:
-    """That scalars, the loss among them, and, on both replicas, weights are those of one device."""
+    """Checks that scalars, including the loss, and the weights on both replicas are equal to those of one device."""
     names = [name.removeprefix("one_") for name in result if name.startswith("one_")]
     scalars = [name for name in names if not name.isdecimal()]
     assert "loss" in scalars

@@ -1,11 +1,11 @@
-"""Waiting for other threads and processes, and a process that itself only waits."""
+"""Waiting for other threads and processes, and a process that only waits."""
 
 import threading
 import time
 
 
 def wait(condition, seconds=60.0, otherwise="waited too long"):
-    """Waits until something is so, and returns what the condition returned then."""
+    """Waits until a condition returns something true, and returns it; fails with `otherwise` after `seconds`."""
     end = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < end, otherwise
@@ -14,7 +14,7 @@ def wait(condition, seconds=60.0, otherwise="waited too long"):
 
 
 class IdleProcess:
-    """Does nothing until it is ended; see `ActorProcess`."""
+    """Process that does nothing until it is ended; an `ActorProcess`."""
 
     def __init__(self, may_wait=False):
         self.may_wait, self.ended = may_wait, threading.Event()

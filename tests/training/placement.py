@@ -1,8 +1,8 @@
-"""Run by `test_placement.py` in a process of its own: which device has what of a training, as a JSON file.
+"""Run by `test_placement.py` in a separate process: writes the devices of a training's parts to a JSON file.
 
-The processor is three logical devices. The first is the host's. `STRATEGY` is what `devices.make_strategy` gives where
-there is one GPU. On `DEFAULT` is computed what names no device, as TensorFlow does on a GPU by itself: a placement that
-the strategy gives and one that TensorFlow gives are told apart.
+The processor is split into three logical devices. The first is the host's. `STRATEGY` is the device that
+`devices.make_strategy` uses if there is one GPU. `DEFAULT` is the device of operations that name none, which is a GPU
+if TensorFlow chooses it. So placements by the strategy and by TensorFlow can be told apart.
 """
 
 from __future__ import annotations

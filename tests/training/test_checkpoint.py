@@ -1,4 +1,4 @@
-"""Checkpoints are whole or passed over, and never damage the ones before."""
+"""Checkpoints are whole or skipped, and never damage earlier ones."""
 
 from __future__ import annotations
 

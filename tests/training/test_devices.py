@@ -1,4 +1,4 @@
-"""A learner that waits for another one which does not come, and machines that are not made for bfloat16."""
+"""A learner that waits for another one that does not come, and machines without support for bfloat16."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an evaluation leaves behind."""
+"""Evaluations: environments are closed whatever happens, and what their protocol records."""
 
 import json
 import types

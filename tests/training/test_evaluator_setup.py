@@ -1,4 +1,4 @@
-"""A run with an evaluator beside it: it learns the same, and the evaluator plays with the weights that it has."""
+"""A run with an evaluator: it learns the same, and the evaluator plays with the run's weights."""
 
 from __future__ import annotations
 

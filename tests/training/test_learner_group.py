@@ -1,4 +1,4 @@
-"""What the chief hears of other learners, which are threads here and no processes."""
+"""Messages from other learners to the chief; here learners are threads instead of processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop of new and replayed unrolls: what is learned from, what is counted, and that it resumes to the bit."""
+"""The loop of new and replayed unrolls: what is learned from, what is counted, and that it resumes bit for bit."""
 
 import numpy as np
 import pytest

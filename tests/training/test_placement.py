@@ -1,5 +1,8 @@
-"""Which device has the parts of a training: the learner's that of the strategy, also where it is not the first one, and
-the actors' that on which TensorFlow computes by itself, which is a GPU where there is one."""
+"""Devices of the parts of a training.
+
+The learner's parts are on the device of the strategy, also if it is not the first one. The actors' parts are on the
+device that TensorFlow uses by default, which is a GPU if there is one.
+"""
 
 import json
 

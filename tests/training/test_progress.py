@@ -1,4 +1,4 @@
-"""What a run logs: rows at fixed distances, each with what happened since the last."""
+"""The log of a run: rows at fixed distances, each with what happened since the last one."""
 
 import resource
 

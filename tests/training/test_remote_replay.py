@@ -1,4 +1,4 @@
-"""A replay in a process of its own: the learner's side with processes that do as they are told."""
+"""A replay in a separate process: the learner's side, with processes that tests control."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop with a replay: how often it learns from what, and that it resumes to the bit."""
+"""The loop with a replay: how often it learns from what, and that it resumes bit for bit."""
 
 import functools
 import math

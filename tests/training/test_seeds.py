@@ -1,4 +1,4 @@
-"""The seeds of a run: each number of the run's sequence is that of one thing."""
+"""The seeds of a run: each number of the run's sequence has a single use."""
 
 import pytest
 

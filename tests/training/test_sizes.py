@@ -1,4 +1,4 @@
-"""Sizes that follow from the machine: what is chosen, that batches come out whole, and what a resume goes on with."""
+"""Sizes that follow from the machine: how they are chosen, whole batches, and what a resumed run continues with."""
 
 from __future__ import annotations
 

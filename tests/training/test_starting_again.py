@@ -1,4 +1,4 @@
-"""What a run of several learners does once one is lost and the run is told to stop meanwhile."""
+"""Runs of several learners in which one is lost and that are told to stop in the meantime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A step that hangs is ended where the main thread makes it, and nothing else is."""
+"""A hanging step of the main thread is ended, and nothing else is."""
 
 from __future__ import annotations
 

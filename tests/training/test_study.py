@@ -1,4 +1,4 @@
-"""What all studies share: pieces of work spread over cores, and figures."""
+"""Code that all studies share: pieces of work spread over cores, and figures."""
 
 from __future__ import annotations
 

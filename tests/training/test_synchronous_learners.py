@@ -1,4 +1,4 @@
-"""Two learners in processes of their own make the updates of one with the whole batch; numbers that cannot be."""
+"""Two learners in separate processes make the updates of one with the whole batch; impossible numbers are refused."""
 
 from __future__ import annotations
 

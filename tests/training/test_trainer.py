@@ -1,4 +1,4 @@
-"""The training loop under both schedules: bit-identical resume, lag, shutdown, failures."""
+"""The training loop under both schedules: bit-identical resumption, lag, shutdown, failures."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Run by `test_synchronous_learners.py` in two processes: each learns from half of each batch, the chief also from all.
 
-Takes the learner's number, the addresses of both, a path, and the network namespace that is its machine, if there is
-one; writes at the path, as npz, weights and scalars by agent.
+It takes the learner's number, the addresses of both, the path of an npz file, and the network namespace that is its
+machine, if there is one. It writes weights and scalars by agent to the file.
 """
 
 import sys

@@ -1,4 +1,7 @@
-"""The parts of a system of actors and a learner, each alone, as bodies for `timing.rate`."""
+"""Parts of a system of actors and a learner, each alone, as bodies for `timing.rate`.
+
+A body is a function that does some work and returns its amount, here in agent steps.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ UNIT = "agent_steps_per_second"
 
 
 def environment_bodies(environments: Sequence[BatchedEnvironment]) -> list[Callable[[], int]]:
-    """Steps with random actions; one body for each environment. Returns agent steps."""
+    """Returns a body for each environment that steps it with random actions."""
 
     def body(environment: BatchedEnvironment, random: np.random.Generator) -> int:
         environment.step(_random_actions(environment, random))
@@ -42,7 +45,7 @@ def environment_bodies(environments: Sequence[BatchedEnvironment]) -> list[Calla
 def inference_bodies(
     environments: Sequence[BatchedEnvironment], make_policy: Callable[[BatchedEnvironment], tf_policy.TFPolicy]
 ) -> list[Callable[[], int]]:
-    """Policy calls on a fixed observation; one body for each environment. Returns agent steps."""
+    """Returns a body for each environment that calls a policy on a fixed observation."""
     seed = np.zeros(2, np.int32)
 
     def body(act: Callable[..., PolicyStep], observation: Any, step_type: np.ndarray, state: Any) -> int:
@@ -61,7 +64,7 @@ def inference_bodies(
 
 
 def random_unrolls(agent: tf_agent.TFAgent, size: int, length: int) -> UnrollGroup:
-    """A batch of unrolls of noise, in which no episode ends; floats lie in [0.5, 1], as standard deviations may."""
+    """Returns a batch of unrolls of noise in which no episode ends; floats are in [0.5, 1], valid also as stds."""
     random = np.random.default_rng(0)
     group = UnrollGroup(agent.collect_data_spec, size, length)
     for array in tf.nest.flatten(group.arrays):
@@ -76,7 +79,7 @@ def random_unrolls(agent: tf_agent.TFAgent, size: int, length: int) -> UnrollGro
 def learner_body(
     make_agent: Callable[[], tf_agent.TFAgent], size: int, length: int, compile_: str
 ) -> Callable[[], int]:
-    """One train step on a fixed batch of `size` unrolls of `length` steps. Returns the agent steps in it."""
+    """Returns a body of one train step on a fixed batch of `size` unrolls of `length` steps; counts all these steps."""
     strategy = devices.make_strategy()
     with strategy.scope():
         agent = make_agent()
@@ -91,7 +94,7 @@ def learner_body(
 
 
 def on_policy_learner_body(experiment: OnPolicyExperiment) -> Callable[[], int]:
-    """One train step on a fixed batch; returns the agent steps that are new in it."""
+    """Returns a body of one train step on a fixed batch; counts only the agent steps that are new in it."""
     config, environment = experiment.config, experiment.make_environment(1, seed=0)
     train = learner_body(
         lambda: experiment.make_agent(environment, seed=0),
@@ -112,19 +115,19 @@ def on_policy_learner_body(experiment: OnPolicyExperiment) -> Callable[[], int]:
 def measure_on_policy(
     experiment: OnPolicyExperiment, seed: int, seconds: float, warm_up: int = 10 * timing.WARM_UP
 ) -> dict[str, Any]:
-    """Parts, outer parts and whole of an agent that learns from each unroll once, in agent steps per second.
+    """Measures parts, outer parts and whole of an agent that learns from each unroll once, in agent steps per second.
 
     Every part runs as in the system: as many threads as actors, the same number of games, the same batch. The outer
-    parts are the steps of ALE, or of the environments, and the matrix products and convolutions alone.
+    parts are only the steps of ALE, or of the environments, and the matrix products and convolutions.
 
     Args:
-        experiment: builds the parts and the whole run.
-        seed: of environments and run.
-        seconds: for each measurement.
-        warm_up: updates of the whole before its clock starts.
+        experiment: Experiment that builds the parts and the whole run.
+        seed: Seed of the environments and of the run.
+        seconds: Length of each measurement in seconds.
+        warm_up: Updates of the whole before its clock starts.
 
     Raises:
-        ValueError: actors are in processes, which read their settings from the folder of a run.
+        ValueError: The actors are processes, which read their settings from the folder of a run.
     """
     config = experiment.config
     if config.runtime.schedule == PROCESSES:
@@ -153,7 +156,7 @@ def _measure_outer_parts(
     products: Callable[[], int],
     seconds: float,
 ) -> dict[str, float]:
-    """What `raw.measure` says, with `stepping` where the environments have no emulators that step alone."""
+    """Returns the result of `raw.measure`, with `stepping` for environments without emulators that can step alone."""
     games = [environment for environment in environments if isinstance(environment, AtariEnvironment)]
     policies = [make_policy(environment) for environment in environments]
     emulation = raw.emulation_bodies(games) or stepping
@@ -163,7 +166,7 @@ def _measure_outer_parts(
 def replay_bodies(
     agent: tf_agent.TFAgent, replay: UnrollReplay, size: int, length: int
 ) -> tuple[Callable[[], int], Callable[[], int]]:
-    """Storing a batch, and sampling one, from a replay that is full. Both return the agent steps in a batch."""
+    """Returns a body that stores a batch in a full replay and one that samples a batch; both count its agent steps."""
     random = np.random.default_rng(0)
     group = random_unrolls(agent, size, length)
     while len(replay) < replay.capacity:
@@ -181,15 +184,18 @@ def replay_bodies(
 
 
 def measure_replay(what: str, experiment: AcerExperiment, seconds: float, repeats: int) -> dict[str, Any]:
-    """The result of a benchmark of an agent that learns from a replay, with an outer bound and gradient steps a second.
+    """Returns the result of a benchmark of an agent that learns from a replay, with outer bound and gradient step rate.
 
-    The outer bound is that of ALE's own steps, or of the environment's, and of the matrix products alone.
+    The outer bound counts only ALE's own steps, or those of the environments, and the matrix products and convolutions.
 
     Args:
-        what: name of the benchmark.
-        experiment: builds the parts and the whole run.
-        seconds: for each measurement.
-        repeats: times that everything is measured.
+        what: Name of the benchmark.
+        experiment: Experiment that builds the parts and the whole run.
+        seconds: Length of each measurement in seconds.
+        repeats: How often everything is measured.
+
+    Raises:
+        ValueError: The experiment has no replay.
     """
     config, settings = experiment.config, experiment.replay_settings
     results = [_measure_replay_once(experiment, seed, seconds) for seed in range(repeats)]
@@ -201,9 +207,9 @@ def measure_replay(what: str, experiment: AcerExperiment, seconds: float, repeat
 
 
 def _measure_replay_once(experiment: AcerExperiment, seed: int, seconds: float) -> dict[str, Any]:
-    """Parts, outer parts and whole, each in agent steps per second of the whole.
+    """Measures parts, outer parts and whole, each in agent steps per second of the whole.
 
-    A part that a step of the environment needs r times counts as a r-th of its rate.
+    A part that is needed r times per environment step counts with 1/r of its rate.
     """
     config, settings = experiment.config, experiment.replay_settings
     size, length, runtime = config.learner.batch_size, config.learner.unroll_length, config.runtime
@@ -218,7 +224,7 @@ def _measure_replay_once(experiment: AcerExperiment, seed: int, seconds: float) 
         raise ValueError(f"replay.ratio={settings.ratio}: must be above 0 to measure a replay.")
     store, sample = replay_bodies(agent, replay, size, length)
     learner = timing.rate([learner_body(make_agent, size, length, runtime.compile)], seconds)
-    learned = settings.ratio + settings.on_policy  # how often each step is
+    learned = settings.ratio + settings.on_policy  # how often each step is learned from
     stepping = environment_bodies(environments)
     parts = {
         "environment": timing.rate(stepping, seconds),
@@ -237,7 +243,7 @@ def _measure_replay_once(experiment: AcerExperiment, seed: int, seconds: float) 
 
 
 def _random_actions(environment: BatchedEnvironment, random: np.random.Generator) -> np.ndarray:
-    """Integers below the number of actions, or uniform numbers in [-1, 1]."""
+    """Returns integers below the number of actions, or uniform numbers in [-1, 1] for continuous actions."""
     spec = environment.action_spec
     if spec.dtype.is_integer:
         return random.integers(environment.num_actions, size=environment.num_envs, dtype=np.int32)

@@ -1,7 +1,6 @@
-"""Two programs in turn, one stopped while the other runs, so that a machine whose speed changes is the same for both.
+"""Runs programs in turns, one while the others are stopped, so that changes of the machine's speed affect all alike.
 
-Each program counts its work on its screen. What it says while it runs is read, and its turns are the time that counts:
-a machine that is slow for a minute is slow for both.
+Each program prints a count of its work on a terminal, from which the count is read. Only the time of its turns counts.
 """
 
 from __future__ import annotations
@@ -22,27 +21,28 @@ import psutil
 import scipy
 
 COUNT = r"([\d.,]+[kMG]?)/[\d.,]+[kMG]? (?:frames|steps|updates)"
-"""Finds the count in this suite's own progress lines."""
+"""Regular expression of the count in this suite's progress lines."""
 SIZES = {"k": 1e3, "M": 1e6, "G": 1e9}
 READ_BYTES = 1 << 16
 KEPT_CHARACTERS = 4096
-"""Last part of a program's output, in which the newest count is looked for."""
+"""Length of the last part of a program's output, in which the newest count is searched."""
 COLUMNS = 200
-"""Width of the terminal that a program writes on."""
+"""Width of a program's terminal."""
 CONFIDENCE = 0.95
 POLL_SECONDS = 0.1
 SETTLING_SECONDS = 0.05
-"""Without output, after which a program that was stopped has none left."""
+"""Seconds without output after which a stopped program has no more output."""
 
 
 class ProgramError(RuntimeError):
-    """A program ended, or counts nothing."""
+    """A program ended, or counted nothing."""
 
 
 class Turn(NamedTuple):
     """One turn of one program.
 
-    seconds: for which it ran. counted: all that it had counted at the end.
+    seconds: Length of the turn.
+    counted: All work that the program had counted at its end.
     """
 
     seconds: float
@@ -50,13 +50,13 @@ class Turn(NamedTuple):
 
 
 class Program:
-    """A program that counts on its screen, stopped except where it has its turn.
+    """Program that prints a count of its work, and is stopped except during its turns.
 
     Args:
-        command: for the shell.
-        count: regular expression whose first group is the count: digits with a decimal point, commas between
-            thousands, or a last letter k, M or G.
-        size: work of one count, as 0.25 steps of a frame.
+        command: Shell command.
+        count: Regular expression whose first group is the count: digits with a decimal point, commas between thousands,
+            or a last letter k, M or G.
+        size: Work per unit of the count, such as 0.25 agent steps per frame.
     """
 
     def __init__(self, command: str, count: str = COUNT, size: float = 1.0) -> None:
@@ -81,14 +81,14 @@ class Program:
 
     @property
     def count(self) -> float | None:
-        """The work that it has counted; None before its first count."""
+        """Work that the program has counted; None before its first count."""
         return self._count
 
     def warm_up(self, seconds: float, limit: float) -> None:
-        """Lets it run until it counts, and so many seconds more; then stops it.
+        """Lets the program run until its first count and for `seconds` more; then stops it.
 
         Raises:
-            ProgramError: it ended, or has not counted after `limit` seconds.
+            ProgramError: The program ended, or has not counted after `limit` seconds.
         """
         self.resume()
         deadline = time.monotonic() + limit
@@ -100,10 +100,10 @@ class Program:
         self.stop()
 
     def take_turn(self, seconds: float) -> Turn:
-        """Lets it run for a while.
+        """Lets the program run for `seconds` seconds.
 
         Raises:
-            ProgramError: it ended.
+            ProgramError: The program ended.
         """
         start = time.monotonic()
         self.resume()
@@ -113,19 +113,19 @@ class Program:
         return Turn(time.monotonic() - start, self._count)
 
     def resume(self) -> None:
-        """Lets it and all that it has started go on."""
+        """Continues the program and all of its descendants."""
         self._signal(signal.SIGCONT)
 
     def stop(self) -> None:
-        """Stops it and all that it has started, and reads what it has written by then."""
+        """Stops the program and all of its descendants, and reads its remaining output."""
         before: set[int] = set()
-        while (now := self._signal(signal.SIGSTOP)) != before:  # what it started meanwhile is stopped as well
+        while (now := self._signal(signal.SIGSTOP)) != before:  # repeated for processes that were started meanwhile
             before = now
         while self._read(SETTLING_SECONDS):
             pass
 
     def end(self) -> None:
-        """Kills it and all that it has started; a second call does nothing."""
+        """Kills the program and all of its descendants; a second call does nothing."""
         if self._ended:
             return
         self._ended = True
@@ -149,7 +149,7 @@ class Program:
         return f" ({lines[-1]})" if lines else ""
 
     def _signal(self, number: signal.Signals) -> set[int]:
-        """Sends a signal to the program and its descendants; returns their numbers."""
+        """Sends a signal to the program and its descendants, and returns their process ids."""
         try:
             root = psutil.Process(self._process.pid)
             processes = [root, *root.children(recursive=True)]
@@ -161,11 +161,11 @@ class Program:
         return {process.pid for process in processes}
 
     def _read(self, seconds: float) -> bool:
-        """Waits for something that it writes, and reads it; returns whether there was anything."""
+        """Waits for output of the program and reads it; returns whether there was any."""
         ready, _, _ = select.select([self._screen], [], [], seconds)
         try:
             data = os.read(self._screen, READ_BYTES) if ready else b""
-        except OSError:  # EIO: nobody is left who could write
+        except OSError:  # EIO: no process is left that could write
             data = b""
         self._text = (self._text + data.decode(errors="replace"))[-KEPT_CHARACTERS:]
         for found in self._pattern.finditer(self._text):
@@ -175,7 +175,7 @@ class Program:
 
 
 def parse_count(text: str) -> float:
-    """Returns the number that a count says, such as `12,800`, `3.2` or `1.25M`."""
+    """Returns the number of a count such as `12,800`, `3.2` or `1.25M`."""
     digits = text.rstrip("".join(SIZES))
     return float(digits.replace(",", "")) * SIZES.get(text[len(digits) :], 1.0)
 
@@ -183,19 +183,19 @@ def parse_count(text: str) -> float:
 def alternate(
     programs: Sequence[Program], seconds: float, rounds: int, on_round: Callable[[int], None] = lambda _: None
 ) -> list[list[Turn]]:
-    """Gives each program its turns, in their order and then in the reverse order, so that a drift weighs on all alike.
+    """Gives each program its turns, in order and then in reverse order, so that a drift affects all alike.
 
     Args:
-        programs: stopped, and warm.
-        seconds: of a turn.
-        rounds: two turns each.
-        on_round: called with the number of rounds so far.
+        programs: Programs that are warmed up and stopped.
+        seconds: Length of a turn.
+        rounds: Number of rounds; in each round every program has two turns.
+        on_round: Function that is called with the number of rounds so far.
 
     Returns:
-        of each program, the turn before the first one, with no seconds, and its turns.
+        For each program its turns, after a first entry of zero seconds with its count before them.
 
     Raises:
-        ProgramError: one ended.
+        ProgramError: A program ended.
     """
     turns: list[list[Turn]] = [[Turn(0.0, program.count or 0.0)] for program in programs]
     for i in range(rounds):
@@ -209,13 +209,13 @@ def alternate(
 def compare(first: Sequence[Turn], second: Sequence[Turn]) -> dict[str, Any]:
     """Returns rates of both programs, and the ratio of the first to the second with its interval.
 
-    The interval is a bootstrap of the rounds, in which both had as much of the machine.
+    The interval is a bootstrap of rounds, since both had the same share of the machine in each; it needs two rounds.
 
     Args:
-        first, second: turns as `alternate` returns them.
+        first, second: Turns of each program, as returned by `alternate`.
 
     Raises:
-        ProgramError: the second program has counted nothing in its turns.
+        ProgramError: The second program has counted nothing in its turns.
     """
     work = np.array([_of_rounds(turns) for turns in (first, second)])  # [program, round, (count, seconds)]
     if not work[1, :, 0].any():
@@ -240,6 +240,6 @@ def compare(first: Sequence[Turn], second: Sequence[Turn]) -> dict[str, Any]:
 
 
 def _of_rounds(turns: Sequence[Turn]) -> np.ndarray:
-    """Work and seconds of the two turns of each round, [rounds, 2]."""
+    """Returns the work and seconds of each round, summed over its two turns, [rounds, 2]."""
     counted = np.diff([turn.counted for turn in turns])
     return np.stack([counted, [turn.seconds for turn in turns[1:]]], axis=1).reshape(-1, 2, 2).sum(axis=1)

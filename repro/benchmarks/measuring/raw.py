@@ -1,4 +1,4 @@
-"""What an agent cannot do without: its environments' steps, and the matrix products and convolutions alone."""
+"""Work that an agent cannot avoid: its environments' steps, and the matrix products and convolutions."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from repro.replay.frame_stacks import with_stacks
 from repro.training.graph_cost import needed
 
 PRODUCTS = ("MatMul", "Einsum", "Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter")
-"""Types of the operations that count."""
+"""Types of operations that count as products."""
 LOOPS = ("While", "StatelessWhile")
 MAXIMUM_ITERATIONS = 1
-"""Input of a loop of TensorFlow's, below 0 where there is none."""
+"""Index of a TensorFlow loop's input with the maximum of iterations, which is below 0 if there is none."""
 
 
 def measure(
@@ -35,14 +35,14 @@ def measure(
     learner: Callable[[], int],
     seconds: float,
 ) -> dict[str, float]:
-    """Work that no implementation on TensorFlow can leave out, in agent steps per second; see `timing.rate`.
+    """Measures work that no TensorFlow implementation can avoid, in agent steps per second; see `timing.rate`.
 
     Args:
-        emulation: steps of each actor's environments, from `emulation_bodies` where these are games of Atari.
-        policies: one for each actor.
-        num_envs: environments of an actor.
-        learner: from `learner_products`.
-        seconds: for each measurement.
+        emulation: Body of each actor that steps its environments, from `emulation_bodies` for Atari games.
+        policies: Policy of each actor.
+        num_envs: Number of environments of an actor.
+        learner: Body from `learner_products`.
+        seconds: Length of each measurement in seconds.
     """
     inference = [inference_products(policy, num_envs) for policy in policies]
     return {
@@ -53,7 +53,7 @@ def measure(
 
 
 def emulation_bodies(environments: Sequence[AtariEnvironment]) -> list[Callable[[], int]]:
-    """Steps of ALE's own batches, whose threads emulate, scale and stack; one body for each. Returns agent steps."""
+    """Returns a body for each environment that steps only ALE, whose threads emulate, scale and stack frames."""
 
     def body(environment: AtariEnvironment, random: np.random.Generator) -> int:
         actions = random.integers(environment.num_actions, size=environment.num_envs, dtype=np.int32)
@@ -66,7 +66,7 @@ def emulation_bodies(environments: Sequence[AtariEnvironment]) -> list[Callable[
 
 
 def inference_products(policy: tf_policy.TFPolicy, num_envs: int) -> Callable[[], int]:
-    """The products of one policy call. Returns agent steps."""
+    """Returns a body of the products of one policy call, which counts agent steps."""
 
     @tf.function(autograph=False)
     def act(observation: Any) -> Any:
@@ -80,12 +80,12 @@ def inference_products(policy: tf_policy.TFPolicy, num_envs: int) -> Callable[[]
 
 
 def learner_products(agent: tf_agent.TFAgent, batch: Any, units: int) -> Callable[[], int]:
-    """The products of one train step, forward and backward.
+    """Returns a body of the products of one train step, forward and backward.
 
     Args:
-        agent: that learns.
-        batch: what it learns from, a nest of NumPy arrays [B, ...].
-        units: agent steps that are new in a batch, which the body returns.
+        agent: Agent that learns.
+        batch: Batch that it learns from, a nest of NumPy arrays [B, ...].
+        units: Number of agent steps that are new in a batch, which the body returns.
     """
     stacked = with_stacks(tf.nest.map_structure(as_tensor, batch))
     graph = tf.function(agent.train, autograph=False).get_concrete_function(stacked).graph
@@ -93,20 +93,19 @@ def learner_products(agent: tf_agent.TFAgent, batch: Any, units: int) -> Callabl
 
 
 def products(graph: FuncGraph) -> list[Callable[[], tf.Tensor]]:
-    """The `PRODUCTS` that a graph's results need, each on random numbers of the same shapes as it has there.
+    """Returns the `PRODUCTS` that a graph's results need, each on random numbers of the shapes that it has there.
 
-    Those that all results of a function need count as well where it is called, and those of a loop as often as it may
-    go round.
+    Products inside of a function count for each of its calls, and those of a loop as often as it may run.
 
     Raises:
-        ValueError: how often a product is made, or its shape, is not known before the graph runs.
+        ValueError: How often a product is made, or its shape, is not known before the graph runs.
     """
     rng = tf.random.Generator.from_seed(0)
     return [_product(op, rng) for op in _needed_products(graph)]
 
 
 def _needed_products(graph: FuncGraph) -> list[tf.Operation]:
-    """See `products`; an operation as often as it is made."""
+    """Returns the operations of `products`, each as often as it is made."""
     found: list[tf.Operation] = []
     for op in needed(graph):
         if op.type in PRODUCTS:
@@ -127,7 +126,7 @@ def _needed_products(graph: FuncGraph) -> list[tf.Operation]:
 
 
 def _product(op: tf.Operation, rng: tf.random.Generator) -> Callable[[], tf.Tensor]:
-    """One of the `PRODUCTS` on random numbers."""
+    """Returns one of the `PRODUCTS` on random numbers."""
     factors = [x for x in op.inputs if x.dtype.is_floating]  # the others are shapes
     if not all(x.shape.is_fully_defined() for x in (*factors, op.outputs[0])):
         raise ValueError(f"products: {op.name} has a shape that is not known.")
@@ -149,7 +148,7 @@ def _product(op: tf.Operation, rng: tf.random.Generator) -> Callable[[], tf.Tens
 
 
 def one_call(found: Sequence[Callable[[], tf.Tensor]], units: int) -> Callable[[], int]:
-    """All products in one call of a compiled function, which on a GPU returns before they are done."""
+    """Returns a body that makes all products in one call of a compiled function, and on a GPU waits for their end."""
     compiled = tf.function(lambda: [product() for product in found], autograph=False).get_concrete_function()
     on_gpu = bool(visible_gpus())
 

@@ -1,4 +1,4 @@
-"""A replay on Reverb in a process of its own, as benchmarks measure it."""
+"""Replay on Reverb in a separate process, for benchmarks."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _spawning = multiprocessing.get_context("spawn")
 
 @contextlib.contextmanager
 def serving(spec: Trajectory, settings: SequenceSettings, working: Path) -> Iterator[tuple[str, int]]:
-    """Has a `SequenceReplay` in another process; gives the address of its server and the number of the process.
+    """Runs a `SequenceReplay` in another process; yields the address of its server and the id of the process.
 
     Raises:
-        RuntimeError: the process ended before it served; its traceback is in the output.
+        RuntimeError: The process ended before its server had started; its traceback is in the output.
     """
     here, there = _spawning.Pipe()
     process = _spawning.Process(target=_serve, args=(spec, settings, working, there), daemon=True)
     process.start()
-    there.close()  # or the end of the process would not end the wait
+    there.close()  # otherwise the end of the process would not end the wait
     try:
         try:
             address = here.recv()
@@ -41,7 +41,7 @@ def serving(spec: Trajectory, settings: SequenceSettings, working: Path) -> Iter
 
 
 def _serve(spec: Trajectory, settings: SequenceSettings, working: Path, parent: Connection) -> None:
-    """Has the replay until this process is killed, or the other one has ended."""
+    """Serves the replay until this process is killed or its parent ends."""
     replay = SequenceReplay(spec, settings, working)
     replay.start()
     parent.send(replay.address)

@@ -1,4 +1,4 @@
-"""Processes in place of actors, which send one unroll again and again and play nothing.
+"""Processes in place of actors that send the same unrolls over and over and do not play.
 
 They are forked from a process that has loaded TensorFlow, so that dozens of them fit into a machine's memory.
 """
@@ -22,10 +22,10 @@ _forking = multiprocessing.get_context("forkserver")
 
 
 class Sender:
-    """One of the processes; an `ActorProcess`.
+    """Process that sends; an `ActorProcess`.
 
     Args:
-        group, actor, start, address: see `send`.
+        group, actor, start, address: As for `send`.
     """
 
     may_wait = False
@@ -36,7 +36,7 @@ class Sender:
 
     @property
     def pid(self) -> int:
-        """Number of the process."""
+        """Id of the process."""
         assert self._process.pid is not None, "it was started"
         return self._process.pid
 
@@ -55,12 +55,12 @@ class SenderLauncher:
     """Starts senders on this machine; a `Launcher`.
 
     Args:
-        group: what they send.
+        group: Unrolls that they send.
 
     Attributes:
-        home, port: see `Launcher`.
-        senders: all that were started.
-        address: of the learner's server, once there is a sender.
+        home, port: As in `Launcher`.
+        senders: All senders that were started.
+        address: Address of the learner's server; empty before the first sender.
     """
 
     home: str | None = None
@@ -88,11 +88,11 @@ class SenderLauncher:
 
 
 def send(group: UnrollGroup, actor: int, start: int, address: str) -> NoReturn:
-    """Sends a group of unrolls as fast as the learner takes it, until that is gone, and takes weights before each time.
+    """Sends a group of unrolls as fast as the learner takes it, until the learner ends; fetches weights before each.
 
     Args:
-        group: of unrolls.
-        actor, start, address: see `Launcher`.
+        group: Group of unrolls.
+        actor, start, address: As for `Launcher`.
     """
     end_with(address)
     devices.configure_actor()

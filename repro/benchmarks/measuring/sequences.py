@@ -1,4 +1,4 @@
-"""The parts of an agent that learns from a replay of sequences, each alone, and the whole."""
+"""Benchmark of an agent that learns from a replay of sequences: each part alone, and the whole."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from repro.training import devices
 from repro.training.learner import Learner
 
 PLAYED = 200
-"""Steps of each environment that the replay is filled with, over and over."""
+"""Number of steps that the replay is filled with, over and over."""
 
 STORED = 20_000
-"""Steps over which the replay's memory is measured."""
+"""Number of steps over which the replay's memory is measured."""
 
 
 def measure(
@@ -37,16 +37,16 @@ def measure(
     seconds: float,
     repeats: int,
 ) -> dict[str, Any]:
-    """The result of a benchmark, with an outer bound, the gradient steps per second and the replay's memory.
+    """Returns the result of a benchmark, with an outer bound, gradient steps per second and the replay's memory.
 
-    The outer bound is that of ALE's own steps and of the matrix products and convolutions alone.
+    The outer bound counts only ALE's own steps and the matrix products and convolutions.
 
     Args:
-        what: name of the benchmark.
-        make_experiment: of a resolved configuration.
-        config: of C-trace's `dqn` or `r2d2`; its replay is made to fill at once.
-        seconds: for each measurement.
-        repeats: times that everything is measured.
+        what: Name of the benchmark.
+        make_experiment: Function from a resolved config to its experiment.
+        config: Config of C-trace's `dqn` or `r2d2`; learning begins after the first frame.
+        seconds: Length of each measurement in seconds.
+        repeats: How often everything is measured.
     """
     config = config.copy_and_resolve_references()
     config.replay.first_frames = 1
@@ -64,7 +64,7 @@ def measure(
 
 
 def _measure_once(experiment: SequenceExperiment, seed: int, seconds: float) -> dict[str, Any]:
-    """Parts, outer parts and whole in agent steps per second, and the bytes of a stored step."""
+    """Measures parts, outer parts and whole in agent steps per second, and the bytes of a stored step."""
     config, steps = experiment.config, experiment.config.learner.steps_per_update
     num_actors, envs = experiment.num_actors, experiment.envs_per_actor
     environments = [experiment.make_actor_environment(i, seed + 1000 * i) for i in range(num_actors)]
@@ -84,8 +84,8 @@ def _measure_once(experiment: SequenceExperiment, seed: int, seconds: float) -> 
     batch_size = experiment.replay_training.batch_size
     sampled = replay.sample(batch_size).sequences
     batch = learner.to_device(sampled)
-    new_steps = num_actors * envs * steps  # between two gradient steps
-    few = tf.nest.map_structure(lambda x: x[: len(x) - PLAYED + steps], played)  # with the older frames of a stack
+    new_steps = num_actors * envs * steps  # steps between two gradient steps
+    few = tf.nest.map_structure(lambda x: x[: len(x) - PLAYED + steps], played)  # includes older frames of a stack
 
     def learn() -> int:
         learner.step(batch)
@@ -120,7 +120,7 @@ def _measure_once(experiment: SequenceExperiment, seed: int, seconds: float) -> 
 
 
 def play(experiment: SequenceExperiment, spec: Trajectory) -> Trajectory:
-    """`PLAYED` real steps of one environment, arrays [T, ...], whose last ends its game."""
+    """Plays and returns `PLAYED` real steps of one environment, arrays [T, ...]; the last one ends its game."""
     environment = experiment.make_environment(1, 0)
     policy = experiment.make_local_policy(environment, 1.0)
     weights = WeightsPublisher(policy.variables())
@@ -130,10 +130,10 @@ def play(experiment: SequenceExperiment, spec: Trajectory) -> Trajectory:
     actor.collect([group])
     environment.close()
     steps = tf.nest.map_structure(lambda x: x[0, :-1], group.arrays)
-    steps.step_type[-1] = StepType.LAST  # what is stored next is another game
+    steps.step_type[-1] = StepType.LAST  # the steps that are stored next belong to another game
     return steps
 
 
 def resident_bytes(pid: int | None = None) -> int:
-    """Memory of this process, or of another one."""
+    """Returns the resident memory in bytes of this process, or of another one."""
     return int(psutil.Process(pid).memory_info().rss)

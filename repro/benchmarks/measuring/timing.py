@@ -1,4 +1,4 @@
-"""How rates are measured and what they are compared with."""
+"""Measurement of rates, and the bounds that they are compared with."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from repro.training.run_directory import RunDirectory
 from repro.training.trainer import Trainer
 
 WARM_UP = 3
-"""Calls before the clock starts: tracing, first touches of memory."""
+"""Calls before the clock starts, for tracing and first accesses of memory."""
 
 SLICE = 0.2
-"""Seconds for which one of several bodies runs before the next has its turn."""
+"""Seconds for which one of several bodies runs before the next one's turn."""
 
 
 @contextlib.contextmanager
 def one_core() -> Iterator[None]:
-    """Binds this thread, and what it begins, to the first of its cores until the block ends."""
+    """Binds this thread, and threads and processes that it starts, to the first of its cores until the block ends."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})
     try:
@@ -36,14 +36,14 @@ def one_core() -> Iterator[None]:
 
 
 def rate(bodies: Sequence[Callable[[], int]], seconds: float) -> float:
-    """Units per second of all bodies together, each called again and again in a thread of its own.
+    """Returns the units per second of all bodies together, each called repeatedly in its own thread.
 
     Args:
-        bodies: each does some work and returns how many units it was.
-        seconds: how long to measure.
+        bodies: Functions that do some work and return its number of units.
+        seconds: Length of the measurement in seconds; each body is called at least once.
 
     Raises:
-        Exception: what a body raised, once all have ended.
+        Exception: Any exception of a body, after all have ended.
     """
     for body in bodies:
         for _ in range(WARM_UP):
@@ -51,7 +51,7 @@ def rate(bodies: Sequence[Callable[[], int]], seconds: float) -> float:
     start = time.perf_counter()
 
     def work(body: Callable[[], int]) -> int:
-        done = body()  # once at least, however late the thread starts
+        done = body()  # at least once, however late the thread starts
         while time.perf_counter() - start < seconds:
             done += body()
         return done
@@ -62,14 +62,14 @@ def rate(bodies: Sequence[Callable[[], int]], seconds: float) -> float:
 
 
 def take_turns(bodies: Mapping[str, Callable[[], object]], seconds: float) -> dict[str, np.ndarray]:
-    """Seconds of a call of each body, [turns], of which those of one turn compare whatever else the machine does.
+    """Returns the seconds of a call of each body in each turn, [turns]; compare those of the same turn.
 
-    In a turn every body is called again and again for a slice of time, in their order and then in the reverse order.
-    So a load of the machine that rises or falls evenly over a turn weighs on all alike.
+    In a turn every body is called repeatedly for a slice of time, in order and then in reverse order. So a load of the
+    machine that rises or falls evenly over a turn affects all bodies alike.
 
     Args:
-        bodies: each does some work, the same in every call.
-        seconds: how long to measure all of them together; one turn at least.
+        bodies: Functions that do the same work in every call.
+        seconds: Length of the measurement of all bodies together in seconds; there is at least one turn.
     """
     for body in bodies.values():
         for _ in range(WARM_UP):
@@ -91,12 +91,12 @@ def take_turns(bodies: Mapping[str, Callable[[], object]], seconds: float) -> di
 
 
 def whole(build: Callable[[RunDirectory], Trainer], seconds: float, warm_up: int = 10 * WARM_UP) -> float:
-    """Units of the budget per second of a whole run, once it is warm.
+    """Returns the units of the budget per second of a whole run after its warm-up.
 
     Args:
-        build: makes the run in the given folder.
-        seconds: half of the time to measure.
-        warm_up: updates before the clock starts, at least 1.
+        build: Function that makes the run in a given folder.
+        seconds: Half of the seconds of the measurement.
+        warm_up: Number of updates before the clock starts, at least 1.
     """
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -112,15 +112,15 @@ def whole(build: Callable[[RunDirectory], Trainer], seconds: float, warm_up: int
 
 
 def serial_bound(parts: Mapping[str, float]) -> float:
-    """The rate of doing the parts one after the other, 1 / sum(1 / part), each part using the whole machine."""
+    """Returns the rate of the parts one after the other, 1 / sum(1 / part), if each part uses the whole machine."""
     return 1.0 / sum(1.0 / part for part in parts.values())
 
 
 def summarise(what: str, unit: str, repeats: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The result of a benchmark whose repeats each measured `parts` and `whole` side by side.
+    """Returns the result of a benchmark from repeats that each measured `parts` and `whole`.
 
-    Medians over repeats; `ratio` is the median of each repeat's own ratio, and `spread` its lowest and highest,
-    since rates of different minutes on a shared machine do not compare.
+    It has medians over repeats. `ratio` is the median of the repeats' own ratios of whole to bound, and `spread` the
+    lowest and the highest of them, because rates from different minutes on a shared machine cannot be compared.
     """
     ratios = [repeat["whole"] / serial_bound(repeat["parts"]) for repeat in repeats]
     return {
@@ -138,9 +138,9 @@ def summarise(what: str, unit: str, repeats: Sequence[Mapping[str, Any]]) -> dic
 
 
 def summarise_outer(repeats: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Likewise of `outer_parts`, the same work with nothing between: their medians, bound, ratio and its spread.
+    """Returns the same for `outer_parts`, the unavoidable part of the work: medians, bound, ratio and its spread.
 
-    Parts that leave cores idle could run side by side, so that the bound is a yardstick, and no proof.
+    Parts that leave cores idle could run side by side, so the bound is a yardstick and not a proof.
     """
     bounds = [serial_bound(repeat["outer_parts"]) for repeat in repeats]
     ratios = [repeat["whole"] / bound for repeat, bound in zip(repeats, bounds)]

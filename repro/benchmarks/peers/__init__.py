@@ -1,1 +1,1 @@
-"""Other programs that learn the same, from a checkout of theirs, beside this suite."""
+"""Comparison of this suite's speed with other programs that learn the same, from checkouts of their source."""

@@ -1,6 +1,6 @@
 """Compares another program's speed with ours: `python -m repro.benchmarks.peers --peer=cleanrl --source=<checkout>`.
 
-Both learn the same, turn by turn, by `repro.alternate`, whose command is printed.
+Both train the same agent in turns, by `repro.alternate`, whose command is printed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ SOURCE = flags.DEFINE_string(
     "source", None, "Its repository: a checkout, or a git directory, bare or not.", required=True
 )
 PYTHON = flags.DEFINE_string("python", "build/peers/bin/python", "A Python that has requirements-peers.lock.")
-OUT = flags.DEFINE_string("out", "build/peers", "Folder for its source, what is compiled of it, and both runs.")
+OUT = flags.DEFINE_string("out", "build/peers", "Folder for its source, its compiled program, and both runs.")
 flags.adopt_module_key_flags(turn_flags)
 
 
 def main(argv: list[str]) -> None:
     del argv
     name, folder = PEER.value, Path(OUT.value).absolute() / PEER.value
-    python = Path(PYTHON.value).absolute()  # not resolved: what a virtual environment's link leads to is another Python
+    python = Path(PYTHON.value).absolute()  # not resolved: a virtual environment's link leads to another Python
     try:
         programs.write_source(name, Path(SOURCE.value), folder / "source")
         if programs.PEERS[name].script is None:

@@ -1,4 +1,4 @@
-"""What each of the other programs is run with, and what this suite is run with beside it."""
+"""Settings of each of the other programs, and of this suite beside it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from repro.environments.dmlab_build.source import run_git, write_tree
 
 HERE = Path(__file__).resolve().parent
 COUNT = "Steps ([0-9]+)"
-"""Finds the agent steps that each of them prints once it learns, by our adapter or environment."""
+"""Regular expression of the agent steps that each program prints once it learns, by our adapter or environment."""
 START_STEPS = 2**14
-"""Steps of random play before V-RACER learns, here and there, where the last episode goes on to its end."""
+"""Steps of random play before V-RACER learns, in both programs; the last episode is played to its end."""
 EPISODE_STEPS = 1000
 """Length of an episode of the environment that returns random numbers."""
 SETTINGS = {
@@ -40,25 +40,25 @@ SETTINGS = {
     "minTotObsNum": START_STEPS,
     "maxTotObsNum": 2**18,
 }
-"""What smarties reads: V-RACER with ReF-ER as in `paper_configs/refer/figure_4_vracer.py`, in its own names."""
+"""Settings of smarties, in its own names: V-RACER with ReF-ER as in `paper_configs/refer/figure_4_vracer.py`."""
 DEBIAN = "on Debian apt-get install cmake g++ libopenmpi-dev libopenblas-dev brings what it needs."
 
 
 class PeerError(RuntimeError):
-    """Something is missing; the message says what, and what to do, in one sentence."""
+    """Something is missing or fails; the message is one sentence that says what, and what to do."""
 
 
 class Peer(NamedTuple):
-    """Another program, and this suite's training that learns the same.
+    """Another program, and this suite's training of the same agent.
 
-    address, commit: of its source.
-    paths: what is read of it.
-    ours: flags of `repro.train`.
-    size: agent steps in one count of ours.
-    theirs: its arguments.
-    script: our adapter, which its Python runs; None: it is built with an environment of ours.
-    modules: that its Python must have.
-    one_core: whether both have the same single core.
+    address, commit: Address and commit of its source.
+    paths: Files and folders of the source that are used.
+    ours: Flags of `repro.train`.
+    size: Agent steps per unit of our count.
+    theirs: Arguments of the program.
+    script: Our adapter, which its Python runs; None for a program that is built with an environment of ours.
+    modules: Modules that its Python must have.
+    one_core: Whether both run on the same single core.
     """
 
     address: str
@@ -150,15 +150,15 @@ PEERS = {
 
 
 def write_source(name: str, source: Path, tree: Path) -> None:
-    """Writes what is read of a peer, as it is at its commit.
+    """Writes the used files of a peer's source at its commit.
 
     Args:
-        name: of the peer.
-        source: a checkout, or a git directory, bare or not.
-        tree: folder to write to.
+        name: Name of the peer.
+        source: Checkout, or git directory, bare or not.
+        tree: Folder to write to.
 
     Raises:
-        PeerError: no such folder, or no repository that has the commit.
+        PeerError: There is no such folder, or it is no repository with the commit and all of its files.
     """
     peer = PEERS[name]
     if not source.is_dir():
@@ -173,10 +173,10 @@ def write_source(name: str, source: Path, tree: Path) -> None:
 
 
 def check_modules(name: str, python: Path) -> None:
-    """Ends where a peer's Python lacks something.
+    """Checks that a peer's Python has all modules that it needs.
 
     Raises:
-        PeerError: no such program, or a module that it cannot import.
+        PeerError: There is no such Python, or it cannot import a module.
     """
     if not python.is_file():
         raise PeerError(f"there is no {python}; make benchmark-peer PEER={name} installs it.")
@@ -188,14 +188,14 @@ def check_modules(name: str, python: Path) -> None:
 
 
 def build(tree: Path, folder: Path) -> Path:
-    """Compiles smarties with an environment that returns random numbers; returns the program.
+    """Compiles smarties with an environment that returns random numbers, and returns the path of the program.
 
     Args:
-        tree: its source.
-        folder: for what is compiled.
+        tree: Folder of its source.
+        folder: Folder of the build.
 
     Raises:
-        PeerError: something is missing or fails.
+        PeerError: A tool is missing, or the build fails.
     """
     for tool in ("cmake", "make", "mpicxx"):
         if shutil.which(tool) is None:
@@ -213,10 +213,11 @@ def make_commands(name: str, tree: Path, folder: Path, python: Path) -> tuple[st
     """Returns the command lines of this suite and of a peer.
 
     Args:
-        name: of the peer.
-        tree: its source.
-        folder: absolute; where it runs, and where it was built in `build`. A run in `ours` there is removed.
-        python: its Python, absolute.
+        name: Name of the peer.
+        tree: Folder of its source.
+        folder: Absolute path of the folder in which it runs; a build is in `build`, and an earlier run of ours in
+            `ours` is removed.
+        python: Absolute path of its Python.
     """
     peer = PEERS[name]
     shutil.rmtree(folder / "ours", ignore_errors=True)

@@ -1,6 +1,6 @@
-"""Runs CleanRL's `dqn_atari.py` as it is, and prints its agent steps: `run_cleanrl.py <its source> <its arguments>`.
+"""Runs CleanRL's unchanged `dqn_atari.py` and prints its agent steps: `run_cleanrl.py <its source> <its arguments>`.
 
-Needs CleanRL's Python, which has PyTorch, and nothing of this suite.
+It needs CleanRL's Python, with PyTorch, and nothing of this suite.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 SCALAR = "charts/SPS"
-"""What it writes every 100 agent steps once it learns, with their number."""
+"""Name of a scalar that it writes, with the number of agent steps, every 100 of them once it learns."""
 
 
 def count_steps(writer: type) -> None:
-    """Has a class of summary writers print the agent steps of each `SCALAR`."""
+    """Makes a class of summary writers print the agent steps of each `SCALAR`."""
     add_scalar = writer.add_scalar  # type: ignore[attr-defined]
 
     def add(self: Any, tag: str, value: Any, step: int, *rest: Any) -> None:
@@ -28,7 +28,7 @@ def count_steps(writer: type) -> None:
 
 
 def main(source: Path) -> None:
-    """Runs it with the arguments in `sys.argv`; source: a checkout."""
+    """Runs the program in the checkout `source` with the arguments in `sys.argv`."""
     import ale_py  # noqa: F401  registers the games in Gymnasium, which this release no longer finds by itself
     from torch.utils import tensorboard
 

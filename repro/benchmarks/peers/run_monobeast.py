@@ -1,11 +1,11 @@
 """Runs torchbeast's MonoBeast with IMPALA's shallow network: `run_monobeast.py <its source> <its arguments>`.
 
-Needs torchbeast's Python, which has PyTorch, and nothing of this suite. What differs from the program as it is:
+It needs torchbeast's Python, with PyTorch, and nothing of this suite. Differences from the original program:
 
-- Its network is the one of IMPALA's Table F.1, as ours.
-- The releases of Gym and atari-py that it was written for do not install any more. Gymnasium's emulators stand behind
-  Gym's former interface.
-- It prints its agent steps at each update, and not every five seconds.
+- Its network is that of IMPALA's Table F.1, like ours.
+- The releases of Gym and atari-py that it was written for cannot be installed any more. It gets Gymnasium's emulators
+  with Gym's former interface.
+- It prints its agent steps at each update instead of every five seconds.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import numpy as np
 
 
 class Env:
-    """A game of Gymnasium with the interface of Gym before 0.26.
+    """Game of Gymnasium with the interface of Gym before 0.26.
 
     Args:
-        name: of the game, such as PongNoFrameskip-v4.
+        name: Name of the game, such as PongNoFrameskip-v4.
     """
 
     def __init__(self, name: str) -> None:
@@ -61,7 +61,7 @@ class Env:
 
 
 class Wrapper:
-    """An environment around another, which has what it lacks."""
+    """Environment around another one, whose attributes it also has."""
 
     def __init__(self, env: Any) -> None:
         self.env = env
@@ -77,7 +77,7 @@ class Wrapper:
 
 
 class ObservationWrapper(Wrapper):
-    """Changes observations by `observation`."""
+    """Wrapper that changes observations by `observation`."""
 
     def observation(self, observation: Any) -> Any:
         raise NotImplementedError
@@ -91,7 +91,7 @@ class ObservationWrapper(Wrapper):
 
 
 class RewardWrapper(Wrapper):
-    """Changes rewards by `reward`."""
+    """Wrapper that changes rewards by `reward`."""
 
     def reward(self, reward: float) -> float:
         raise NotImplementedError
@@ -102,7 +102,7 @@ class RewardWrapper(Wrapper):
 
 
 class StepPrinter:
-    """Prints the agent steps where MonoBeast logs an update, and writes no files."""
+    """Log that prints the agent steps of each update of MonoBeast, and writes no files."""
 
     def __init__(self, **_: Any) -> None:
         pass
@@ -115,7 +115,7 @@ class StepPrinter:
 
 
 def make_gym() -> types.ModuleType:
-    """Returns what MonoBeast uses of Gym."""
+    """Returns a module with the parts of Gym that MonoBeast uses."""
     from gymnasium import spaces
 
     gym = types.ModuleType("gym")
@@ -126,7 +126,7 @@ def make_gym() -> types.ModuleType:
 
 
 def make_network() -> type:
-    """Returns a class with MonoBeast's interface of networks: 16 filters 8x8, 32 filters 4x4, 256 units, two heads."""
+    """Returns a class of networks for MonoBeast: 16 filters 8x8, 32 filters 4x4, 256 units, two heads."""
     import torch
     from torch import nn
     from torch.nn import functional
@@ -168,7 +168,7 @@ def make_network() -> type:
 
 
 def main(source: Path) -> None:
-    """Runs it with the arguments in `sys.argv`; source: a checkout."""
+    """Runs the program in the checkout `source` with the arguments in `sys.argv`."""
     sys.modules["gym"] = make_gym()
     sys.path.insert(0, os.fspath(source))
     from torchbeast import monobeast

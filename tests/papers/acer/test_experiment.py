@@ -1,4 +1,4 @@
-"""ACER's experiments: what an agent's name and a seed mean, and whole runs that resume to the bit."""
+"""ACER's experiments: meaning of an agent's name and of a seed, and whole runs that resume bit for bit."""
 
 import contextlib
 import re

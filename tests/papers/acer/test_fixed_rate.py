@@ -1,4 +1,4 @@
-"""ACER as another paper's baseline: whose code it is, its learning rates, and the divergence it logs."""
+"""ACER as another paper's baseline: its code, its learning rates, and the divergence that it logs."""
 
 import numpy as np
 import pytest

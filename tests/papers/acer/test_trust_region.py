@@ -1,4 +1,4 @@
-"""Eq. 12 against a numerical quadratic programme, and the way a given gradient takes through a network."""
+"""Eq. 12 against a numerical quadratic programme, and how a given gradient passes through a network."""
 
 from __future__ import annotations
 

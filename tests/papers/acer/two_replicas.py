@@ -1,6 +1,7 @@
-"""Run by `test_agent.py` in a process of its own: all weights after some updates of one device and of two.
+"""Run by `test_agent.py` in a separate process: all weights after some updates on one device and on two.
 
-`one_<i>` and `two_<i>` are those after off-policy updates, `acting_one_<i>` and `acting_two_<i>` after one on-policy.
+`one_<i>` and `two_<i>` are weights after off-policy updates, `acting_one_<i>` and `acting_two_<i>` after an on-policy
+update.
 """
 
 import sys

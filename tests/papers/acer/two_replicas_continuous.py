@@ -1,7 +1,7 @@
-"""Run by `test_continuous_agent.py` in a process of its own: weights after some updates of one device and of two.
+"""Run by `test_continuous_agent.py` in a separate process: weights after some updates on one device and on two.
 
-They are compared for a method that needs no samples: they differ on every replica. For ACER it writes the
-weights on two replicas alone, and what each of them sampled.
+They are compared for a method that needs no samples, because samples differ between replicas. For ACER it only writes
+the weights on two replicas, and the samples of each.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Runs of DQN and R2D2 as their configurations describe them: the memory that their replay takes."""
+"""Runs of DQN and R2D2 as their configs describe them: the memory of their replay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The priority of a new sequence: against the definition, and against what the learner would give it."""
+"""The priority of a new sequence: against the definition, and against the learner's own priority."""
 
 from __future__ import annotations
 

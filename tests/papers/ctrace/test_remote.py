@@ -1,4 +1,4 @@
-"""R2D2 with actors in processes of their own: one that is killed, a learner that is killed, one that cannot start."""
+"""R2D2 with actors in separate processes: an actor that is killed, a learner that is killed, one that cannot start."""
 
 from __future__ import annotations
 

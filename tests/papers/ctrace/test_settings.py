@@ -1,4 +1,4 @@
-"""What configurations make of C-trace's agents: transitions an update, n, Gamma, lambda."""
+"""Effect of configs on C-trace's agents: transitions per update, n, Gamma, lambda."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run by `test_agent.py` in a process of its own: all weights after some updates of one device and of two."""
+"""Run by `test_agent.py` in a separate process: all weights after some updates on one device and on two."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What only some networks can learn: to act on an instruction, and to remember."""
+"""Tasks that only some networks can learn: to act on an instruction, and to remember."""
 
 from __future__ import annotations
 

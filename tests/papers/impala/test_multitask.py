@@ -1,4 +1,4 @@
-"""One agent for several games: what its runs learn from, log, restore and are evaluated on."""
+"""One agent for several games: what its runs learn from, log, restore and evaluate."""
 
 from __future__ import annotations
 

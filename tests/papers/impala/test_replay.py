@@ -1,4 +1,4 @@
-"""IMPALA with a replay (Section 5.2.2): what a batch holds, its loss, and that it learns."""
+"""IMPALA with a replay (Section 5.2.2): contents of a batch, its loss, and that it learns."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Run by `test_agent.py` in a process of its own: the weights after some updates of one device and of two.
+"""Run by `test_agent.py` in a separate process: the weights after some updates on one device and on two.
 
-Those of a recurrent agent have names that begin with `recurrent_`.
+The names of a recurrent agent's weights begin with `recurrent_`.
 """
 
 import sys

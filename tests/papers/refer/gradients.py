@@ -1,4 +1,4 @@
-"""The gradient an optimiser was given, and slopes by finite differences, in float64."""
+"""The gradient that an optimiser was given, and slopes by finite differences, in float64."""
 
 import numpy as np
 

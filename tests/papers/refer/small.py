@@ -1,4 +1,4 @@
-"""Small runs and random minibatches, as the tests of the agents need them."""
+"""Small runs and random minibatches for the tests of the agents."""
 
 from __future__ import annotations
 

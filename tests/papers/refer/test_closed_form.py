@@ -1,4 +1,4 @@
-"""Numbers that follow from the paper's equations, worked out with the code that trains."""
+"""Numbers that follow from the paper's equations, computed with the code that trains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What DDPG and NAF share: fused steps, targets, ratios, acting; V-RACER has its own file."""
+"""Code that DDPG and NAF share: fused steps, targets, ratios, acting; V-RACER has its own file."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""PPO's agent: its gradient step is that of the paper, and what stands around it."""
+"""PPO's agent: its gradient step is that of the paper, and the code around it."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""PPO's training: it learns, repeats and resumes to the bit, and its rollouts hold what was played."""
+"""PPO's training: it learns, repeats and resumes bit for bit, and its rollouts hold what was played."""
 
 import threading
 

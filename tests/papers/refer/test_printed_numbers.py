@@ -1,4 +1,4 @@
-"""How ours is to stand to printed numbers of the text, where more is not better."""
+"""How our numbers must compare with printed numbers of the text if more is not better."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""What records keep of a log, beside what the agents of each configuration log."""
+"""Log columns that records keep, against what the agents of each config log."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""V-RACER with an LSTM: acting is learning's function of the window, gradients go through it, memory helps."""
+"""V-RACER with an LSTM: acting equals learning on the window, gradients pass through it, memory helps."""
 
 import numpy as np
 import pytest

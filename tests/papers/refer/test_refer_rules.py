@@ -1,4 +1,4 @@
-"""Rules 1 and 2, and the annealing: hand cases, exact gradients, and the wrong readings that must not pass."""
+"""Rules 1 and 2, and the annealing: hand cases, exact gradients, and wrong readings that must fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop: it learns, repeats and resumes to the bit, and keeps the paper's books, with overlap as without."""
+"""The loop: it learns, repeats and resumes bit for bit, and counts like the paper, with overlap as without."""
 
 import re
 import threading

@@ -1,4 +1,4 @@
-"""Continuous actions: the metagradient of a recurrent agent, overlapping unrolls, what the burn-in may do."""
+"""Continuous actions: the metagradient of a recurrent agent, overlapping unrolls, effects of the burn-in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the fields of control become, and a run with overlapping unrolls that resumes to the bit."""
+"""Effect of a control config's fields, and a run with overlapping unrolls that resumes bit for bit."""
 
 from __future__ import annotations
 

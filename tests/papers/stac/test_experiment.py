@@ -1,4 +1,4 @@
-"""What every field of a configuration becomes in the agent, and runs that resume to the bit."""
+"""Effect of every field of a config on the agent, and runs that resume bit for bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The metagradient against finite differences of Algorithm 2 in float64, closed forms, and what it must not read."""
+"""The metagradient against finite differences of Algorithm 2 in float64, closed forms, and entries it must not read."""
 
 from __future__ import annotations
 

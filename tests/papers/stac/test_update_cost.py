@@ -1,4 +1,4 @@
-"""What self-tuning costs, counted by hand in a network of dense layers."""
+"""The cost of self-tuning, counted by hand in a network of dense layers."""
 
 from __future__ import annotations
 

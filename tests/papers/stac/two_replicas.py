@@ -1,6 +1,6 @@
-"""Run by `test_agent.py` in a process of its own: weights and eta after some updates of one device and of two.
+"""Run by `test_agent.py` in a separate process: weights and eta after some updates on one device and on two.
 
-eta of both replicas is also saved by name. The entropy has a weight with which its metaparameter moves visibly.
+eta of both replicas is also saved by name. The entropy's weight is large enough for its metaparameter to move visibly.
 """
 
 import sys
