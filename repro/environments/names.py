@@ -10,6 +10,8 @@ from repro import config as configs
 
 PACKAGES = "atari, mujoco, acer_tasks, dm_control, rwrl, gymnasium, dmlab or vizdoom"
 """Names of packages of environments, for messages."""
+VECTOR_PACKAGES = "mujoco, acer_tasks, dm_control, rwrl or gymnasium"
+"""Names of packages whose environments can give vectors, for messages."""
 
 
 def task_name(package: str, task: str) -> str:

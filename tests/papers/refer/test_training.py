@@ -680,6 +680,20 @@ def test_several_tasks_are_refused_in_a_sentence(tmp_path, agent):
         find_experiment(config).build_trainer(0, run, print)
 
 
+@pytest.mark.parametrize("package", ["atari", "dmlab"])
+@pytest.mark.parametrize("agent", ["vracer_refer", "ppo"])
+def test_packages_of_images_are_refused_and_those_of_vectors_are_named(tmp_path, agent, package):
+    config = small_config(agent="vracer_refer")
+    config.agent, config.env.name = agent, package
+    run = RunDirectory(tmp_path / "run", config.to_dict(), 0)
+    sentence = (
+        f"env.name='{package}': agent {agent} learns from vectors, and these environments give images; "
+        "choose mujoco, acer_tasks, dm_control, rwrl or gymnasium."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+        find_experiment(config).build_trainer(0, run, print)
+
+
 @pytest.mark.parametrize(
     ("agent", "annealing"),
     [("ddpg_refer", 5e-7), ("ddpg_er", 0.0), ("ddpg_per", 0.0), ("ddpg_er_annealed", 5e-7), ("naf_er", 5e-7)],
