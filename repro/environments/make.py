@@ -66,7 +66,7 @@ def _make_mixed(
     """Returns a batch of this batch's share of the run's tasks, with another seed for each task."""
     names = task_names(config.env.name, tasks(config))
     if config.env.name == "atari" and not config.env.full_action_set:
-        raise ValueError("env.tasks has several games, whose own actions differ: set env.full_action_set=True.")
+        raise ValueError("env.tasks has several games, whose minimal action sets differ: set env.full_action_set=True.")
     share = share_of(len(names), num_envs, shard)
     mine = names[share.first : share.first + share.tasks]
     parts: list[BatchedEnvironment] = []
@@ -132,7 +132,9 @@ def make_vector_environment(
         ValueError: as for `make_environment`, the configuration has several tasks, or its package gives images.
     """
     if together := tasks(config):
-        raise ValueError(f"env.tasks={','.join(together)}: agent {config.agent} learns one task, that of env.task.")
+        raise ValueError(
+            f"env.tasks={','.join(together)}: agent {config.agent} learns only env.task; leave out env.tasks."
+        )
     if config.env.name in ("atari", "dmlab"):
         raise ValueError(
             f"env.name={config.env.name!r}: agent {config.agent} learns from vectors, and these environments give "

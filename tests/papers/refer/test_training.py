@@ -675,7 +675,7 @@ def test_several_tasks_are_refused_in_a_sentence(tmp_path, agent):
     config = small_config(agent="vracer_refer")
     config.agent, config.env.tasks = agent, ("Hopper", "Walker2d")
     run = RunDirectory(tmp_path / "run", config.to_dict(), 0)
-    sentence = f"env.tasks=Hopper,Walker2d: agent {agent} learns one task, that of env.task."
+    sentence = f"env.tasks=Hopper,Walker2d: agent {agent} learns only env.task; leave out env.tasks."
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
         find_experiment(config).build_trainer(0, run, print)
 
