@@ -86,8 +86,8 @@ class Judgement:
         """Which record, where it lies, and how to rerun one that fell out."""
         if self.alone:
             return (
-                f"{self.path} is of a run that diverged ({self.record['diverged']}), as none of the {self.alone} "
-                f"others of its group did; rerun it with: {self.command}"
+                f"{self.path} is of a run that diverged ({self.record['diverged']}), unlike the {self.alone} others "
+                f"of its group; rerun it with: {self.command}"
             )
         if self.band is None:
             return f"{self.path} has no band: {self.reason}"
