@@ -157,7 +157,7 @@ def test_what_is_lost_goes_on_elsewhere_from_the_last_checkpoint_that_came_back(
     assert head.start().join() is None
     assert found == {"saved": [10], "rows": "updates\n7\n", "machines": ["m0", "m1"], "output": False}
     (line,) = head.said
-    assert line.endswith("seed 1 was lost on m0 (it died); it goes on elsewhere from what came back.")
+    assert line.endswith("seed 1 was lost on m0 (it died); it continues elsewhere from the files received so far.")
     assert records.read_record(head.job.record_paths[0]) == RECORD
 
 
@@ -319,7 +319,9 @@ def test_another_version_is_refused_before_anything_is_sent(tmp_path, monkeypatc
     cluster = FakeCluster()
     cluster.version = "other"
     error = Head(tmp_path, cluster).start().join()
-    assert str(error) == "m0 has another version of this suite than the head: bring all machines to one commit."
+    assert (
+        str(error) == "m0 has another version of this suite than the head: check out the same commit on all machines."
+    )
     assert [method for method, _ in cluster.runs[0].calls] == ["describe"]
 
 

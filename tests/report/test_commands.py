@@ -102,7 +102,7 @@ def test_wrong_unit_is_a_fault(results):
     findings = check.check(results)
     (error,) = _errors(findings)
     assert error.path == path
-    assert "is in 'percent' but the paper's number in 'game score'" in error.message
+    assert "has the unit 'percent', but the paper's number has 'game score'" in error.message
     assert [row.seeds for row in findings.rows if row.seeds] == [(1,)]
 
 
@@ -239,12 +239,12 @@ def test_check_without_records_says_so(tmp_path, run):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("repro.check", "--results_dir=absent"), "there is no directory 'absent'"),
+        (("repro.check", "--results_dir=absent"), "--results_dir=absent: there is no such folder"),
         (("repro.check", "--paper=impla"), "did you mean 'impala'? (there are acer, "),
         (("repro.check", "--experiment=atari_shalow"), "'atari_shalow'; did you mean 'atari_shallow'?"),
         (("repro.check", "--jsn=out.json"), "Unknown command line flag 'jsn'"),
-        (("repro.check", "--json=/proc/none/out.json"), "--json=/proc/none/out.json: there is no such folder"),
-        (("repro.report", "--results_dir=absent"), "there is no directory 'absent'"),
+        (("repro.check", "--json=/proc/none/out.json"), "--json=/proc/none/out.json: its folder does not exist"),
+        (("repro.report", "--results_dir=absent"), "--results_dir=absent: there is no such folder"),
         (("repro.report", "--picture=pong.png"), "--picture needs PAPER/EXPERIMENT/TASK=FILE"),
         (
             ("repro.report", "--picture=impala/mine/pong=pong.png"),

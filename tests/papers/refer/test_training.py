@@ -583,7 +583,7 @@ def test_a_memory_that_is_larger_than_the_machine_s_is_one_sentence(tmp_path, mo
         ("refer", "c", 0.0, "finite number above 0"),
         ("refer", "annealing", -1.0, "number from 0 to 1"),
         ("learner", "annealing", 1.5, "number from 0 to 1"),
-        ("learner", "learning_rate", -1.0, "finite number from 0"),
+        ("learner", "learning_rate", -1.0, "finite number of 0 or more"),
     ],
 )
 def test_settings_of_annealing_are_checked_once(tmp_path, section, field, value, chosen):
