@@ -25,7 +25,7 @@ def _show_error(kind: type[BaseException], error: BaseException, trace: Tracebac
     install = [sys.executable, "-m", "pip", "install", "--requirement", "requirements.lock"]
     way = f"install all packages of the suite with: {shlex.join(install)}"
     if sys.prefix == sys.base_prefix:  # not a virtual environment
-        way = f"run the command with .venv/bin/python, in place of {sys.executable}, after make setup."
+        way = f"run the command with .venv/bin/python instead of {sys.executable}, after make setup."
     print(f"{_COMMAND}: the package {name!r}, which {importer} imports, is missing; {way}", file=sys.stderr)
 
 

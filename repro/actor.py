@@ -41,14 +41,14 @@ def main(argv: list[str]) -> None:
     config = ml_collections.ConfigDict(settings["config"])
     experiment = find_experiment(config)
     if not isinstance(experiment, RemoteActing):
-        cli.fail(f"the run in {RUN_DIR.value} has no actors in processes of their own.")
+        cli.fail(f"the run in {RUN_DIR.value} has no actors that run as separate processes.")
     devices.configure_actor()
     if EVALUATES.value:
         run_evaluator(find_experiment, config, settings["seed"], ADDRESS.value)
     if STORES.value:
         assert isinstance(experiment, RemoteStoring)
         if (key := os.environ.pop(KEY_VARIABLE, None)) is None:
-            cli.fail(f"{KEY_VARIABLE} is not set: repro.train starts replays.")
+            cli.fail(f"{KEY_VARIABLE} is not set: repro.train starts this process and sets it.")
         for number in (signal.SIGINT, signal.SIGTERM):  # the learner saves first, and then closes the connection
             signal.signal(number, lambda *_: None)
         experiment.run_remote_replay(make_folder_in(Path(RUN_DIR.value)), ADDRESS.value, key)

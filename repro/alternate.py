@@ -25,12 +25,12 @@ from repro.training.progress_line import ProgressLine
 FIRST = flags.DEFINE_string("first", None, "Command line of the first program.", required=True)
 SECOND = flags.DEFINE_string("second", None, "Command line of the second program.", required=True)
 COUNT_HELP = (
-    "Regular expression for the count that this program prints, whose first group is the number; by default, this "
-    "suite's progress line."
+    "Regular expression for the count that this program prints, with the number as its first group; by default, it "
+    "matches this suite's progress line."
 )
 FIRST_COUNT = flags.DEFINE_string("first_count", alternating.COUNT, COUNT_HELP)
 SECOND_COUNT = flags.DEFINE_string("second_count", alternating.COUNT, COUNT_HELP)
-SIZE_HELP = "Work per count of this program, such as 0.25 if it counts frames, 4 of which are a step."
+SIZE_HELP = "Work per unit of this program's count, such as 0.25 if it counts frames and a step has 4 frames."
 FIRST_SIZE = flags.DEFINE_float("first_size", 1.0, SIZE_HELP, 1e-9)
 SECOND_SIZE = flags.DEFINE_float("second_size", 1.0, SIZE_HELP, 1e-9)
 flags.adopt_module_key_flags(turn_flags)
@@ -45,9 +45,9 @@ def main(argv: list[str]) -> None:
         try:
             groups = re.compile(count.value).groups
         except re.error as error:
-            cli.fail(f"--{count.name}={count.value}: {error}.")
+            cli.fail(f"--{count.name}={count.value}: not a regular expression ({error}).")
         if not groups:
-            cli.fail(f"--{count.name}={count.value}: put the number into a group, as in 'Steps ([0-9]+)'.")
+            cli.fail(f"--{count.name}={count.value}: put the number into a group, such as 'Steps ([0-9]+)'.")
     try:
         with contextlib.ExitStack() as ending:
             programs = []
@@ -63,7 +63,8 @@ def main(argv: list[str]) -> None:
     for (command, _, _), rate in zip(named, result["rates"]):
         print(f"{rate:12,.1f} a second: {command.value}")
     low, high = result.get("interval", (result["ratio"],) * 2)
-    print(f"First over second: {result['ratio']:.2f} [{low:.2f}, {high:.2f}], {result['rounds']} rounds.")
+    rounds = f"{result['rounds']} rounds"
+    print(f"Rate of the first over that of the second: {result['ratio']:.2f} [{low:.2f}, {high:.2f}], {rounds}.")
     commands = {"commands": [command.value for command, _, _ in named], "seconds": SECONDS.value}
     found = commands | result | {"hardware": records.hardware(), "versions": records.versions()}
     cli.write_json(JSON.value, found)

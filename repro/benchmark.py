@@ -34,7 +34,7 @@ def main(argv: list[str]) -> None:
     measure = importlib.import_module(f"repro.benchmarks.{WHAT.value}").measure
     settings = {} if CONFIG.value is None else {"config": CONFIG.value}
     if settings and "config" not in inspect.signature(measure).parameters:
-        cli.fail(f"--what={WHAT.value} measures settings of its own and takes no --config.")
+        cli.fail(f"--what={WHAT.value} measures its own settings; leave out --config.")
     console = Console()
     console.print(f"Measuring {WHAT.value}: {REPEATS.value} x {SECONDS.value:g} s of each part.", highlight=False)
     try:

@@ -65,13 +65,13 @@ def main(argv: list[str]) -> None:
     console = Console()
     folder = CampaignFolder(Path(RUNS_DIR.value) / "campaign")
     if PAUSE.value and RESUME.value:
-        cli.fail("--pause and --resume exclude each other.")
+        cli.fail("give --pause or --resume, not both.")
     if PAUSE.value or RESUME.value:
         (_pause if PAUSE.value else _resume)(folder, console)
         return
     try:
         if CORES.value and CLUSTER.value:
-            raise ValueError("--cores are those of this machine; runs of a --cluster have the cores that it offers.")
+            raise ValueError("give --cores or --cluster, not both: --cores names cores of this machine.")
         cores = parse_cores(CORES.value, sorted(os.sched_getaffinity(0)))
         cluster = RayRuns(CLUSTER.value) if CLUSTER.value else None
         if cluster:
@@ -103,9 +103,7 @@ def _work_through(planned: Sequence[Planned], folder: CampaignFolder, cores: Seq
     from repro.launch.scheduler import END_SECONDS, PAUSE_SECONDS, Scheduler
 
     if not folder.lock():
-        raise ValueError(
-            f"another campaign is at work with --runs_dir={RUNS_DIR.value}; --dry_run shows how far it is."
-        )
+        raise ValueError(f"another campaign is running with --runs_dir={RUNS_DIR.value}; --dry_run shows its progress.")
     if RETRY.value:
         folder.clear_failures(item.run for item in planned)
     estimates = Estimates(planned)
@@ -116,11 +114,11 @@ def _work_through(planned: Sequence[Planned], folder: CampaignFolder, cores: Seq
     if not CLUSTER.value:  # machines of a cluster may have modules that this one lacks
         left, left_out = _leave_out_unplayable(left, console)
     for name, found in aside.items():
-        _say(console, f"{name} is set aside, {found['reason']} (--retry takes it up again)")
+        _say(console, f"{name} is set aside: {found['reason']} (--retry runs it again)")
     refused = _check_code(left, folder, console)
     follower = CampaignFollower(left, folder, estimates, refused, console, len(cores), len(done))
     if folder.is_paused:
-        _say(console, f"The campaign is paused; {cli.command('repro.campaign', '--resume')} lets it go on.")
+        _say(console, f"The campaign is paused; continue it with: {cli.command('repro.campaign', '--resume')}")
     hours = sum(estimates.left(item.job) for item in left)
     _say(console, f"{len(done)} of {len(planned)} runs are done; {describe_rest(hours, len(cores))}.")
     try:
@@ -131,15 +129,15 @@ def _work_through(planned: Sequence[Planned], folder: CampaignFolder, cores: Seq
         folder.write_state("ended", [])
     unfinished = [item for item in left if not item.job.recorded() and item.job not in failures]
     if follower.stop_reason:
-        _say(console, f"The campaign ended early: {follower.stop_reason}")
+        _say(console, f"The campaign stopped early: {follower.stop_reason}")
     if unfinished:
         hours = sum(estimates.left(item.job) for item in unfinished)
         _say(console, f"{len(unfinished)} runs are not finished, {describe_rest(hours, len(cores))}; "
-                      "the same command goes on.")  # fmt: skip
+                      "the same command resumes them.")  # fmt: skip
     else:
         others = f", {left_out} are left out" if left_out else ""
-        _say(console, f"{len(failures) + len(aside)} runs failed or were refused{others}, all others are done. "
-                      "Look at the records with make check and make report.")  # fmt: skip
+        _say(console, f"{len(failures) + len(aside)} runs failed or were refused{others}; all others are done. "
+                      "Check the records with make check, and show them with make report.")  # fmt: skip
     return bool(failures or aside or follower.stop_reason)
 
 
@@ -172,10 +170,10 @@ def _check_code(left: Sequence[Planned], folder: CampaignFolder, console: Consol
 
     recorded = [item.run for item in left if item.run.scale != "smoke"]
     if recorded and (records.git_commit() or "").endswith("-dirty"):
-        raise ValueError("the code has changes that are not committed, which no record can name; commit them first.")
+        raise ValueError("the code has uncommitted changes, so records could name no commit; commit them first.")
     names = {name for run in recorded if run.agent != random_player.AGENT for name in gate.behaviours(run)}
     if names:
-        _say(console, f"Comparing what {len(names)} agents learn with their golden values, seconds each.")
+        _say(console, f"Comparing what {len(names)} agents learn with their golden values, which takes seconds each.")
     return gate.find_other_behaviour(names, folder.golden_json)
 
 
@@ -224,12 +222,12 @@ def _pause(folder: CampaignFolder, console: Console) -> None:
     deadline = time.monotonic() + PAUSE_SECONDS + 30
     while not folder.lock():
         if folder.read_state() == "paused":
-            console.print("Paused, all runs are saved and their cores free; --resume lets the campaign go on.")
+            console.print("Paused: all runs are saved and their cores are free. Continue with --resume.")
             return
         if time.monotonic() > deadline:
-            cli.fail("the campaign has not paused yet; look at what it prints.", code=1)
+            cli.fail("the campaign has not paused yet; see what it prints.", code=1)
         time.sleep(0.2)
-    console.print("No campaign is at work; one that is started waits for --resume.")
+    console.print("No campaign is running; one that is started now waits for --resume.")
 
 
 def _resume(folder: CampaignFolder, console: Console) -> None:
@@ -237,7 +235,7 @@ def _resume(folder: CampaignFolder, console: Console) -> None:
         console.print("The campaign is not paused.")
         return
     folder.resume()
-    console.print("The campaign goes on, if one is at work; else start it.")
+    console.print("The pause has ended: a running campaign continues; if none is running, start it.")
 
 
 def _show_plan(
@@ -280,12 +278,12 @@ def _show_plan(
     console.print(
         f"{len(done)} of {len(planned)} runs are done; {describe_rest(hours_so_far, num_cores)}. Rows are printed "
         "numbers and statements that the block makes answerable"
-        + ("; full rows count, up to there, what part of their budget, runs and tasks that is." if wide else "."),
+        + ("; full rows sum, up to the block, their shares of the paper's budget, runs and tasks." if wide else "."),
         highlight=False,
         soft_wrap=True,
     )
     for name, found in aside.items():
-        _say(console, f"{name} is set aside, {found['reason']} (--retry takes it up again)")
+        _say(console, f"{name} is set aside: {found['reason']} (--retry runs it again)")
 
 
 def _say(console: Console, text: str) -> None:

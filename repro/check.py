@@ -197,7 +197,7 @@ def main(argv: list[str]) -> None:
     values = flags.FLAGS
     results_dir = pathlib.Path(values.results_dir)
     if values["results_dir"].present and not results_dir.is_dir():
-        cli.fail(f"there is no directory {values.results_dir!r} with records.")
+        cli.fail(f"--results_dir={values.results_dir}: there is no such folder.")
     if values.paper and values.paper not in (papers := _papers(results_dir)):
         cli.fail(
             f"there is no paper {values.paper!r}{cli.nearest(values.paper, papers)} (there are {', '.join(papers)})"
@@ -226,7 +226,7 @@ def _unit_error(item: StoredRecord, published_dir: pathlib.Path) -> ValidationEr
     if printed is None or unit == printed.unit:
         return None
     return ValidationError(
-        item.path, f"The record {item.path} is in {unit!r} but the paper's number in {printed.unit!r}."
+        item.path, f"The record {item.path} has the unit {unit!r}, but the paper's number has {printed.unit!r}."
     )
 
 
@@ -246,7 +246,7 @@ def _stale_rows(
     )
     resting = [row for row in as_current if row.seeds and row not in rows]
     return [
-        ValidationError(page, f"A row of {page} rests on stale records, make report writes it again: {line}")
+        ValidationError(page, f"A row of {page} is made from stale records; rewrite it with make report: {line}")
         for page in pages
         if page.is_file()
         for line in page.read_text(encoding="utf-8").splitlines()

@@ -131,7 +131,7 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
         fields = flatten(config)
         argv = [_with_whole_number(argument, fields) for argument in argv]
     elif settings and "config" in flags.FLAGS:
-        fail(f"--config.{min(settings)} changes a field of a configuration, which --config=<file> must name.")
+        fail(f"--config.{min(settings)} changes a field of a configuration; name its file with --config=<file>.")
     try:
         rest = flags.FLAGS(argv)
     except SystemExit:  # --help has printed the help and exits with code 1
@@ -176,7 +176,7 @@ def define_config(example: str = "paper_configs/impala/atari_shallow.py:desk") -
 def define_json() -> flags.FlagHolder[str | None]:
     """Defines the flag `--json=<file>`; a missing folder is an error before the command does its work."""
     holder = flags.DEFINE_string("json", None, "Also write the result to this file.")
-    message = "there is no such folder, or it is a folder itself"
+    message = "its folder does not exist, or it is a folder itself"
     flags.register_validator(holder, lambda path: not path or _can_hold(Path(path)), message)
     return holder
 
@@ -203,12 +203,12 @@ def load_config(flag: str) -> ml_collections.ConfigDict:
         beside = sorted(glob.glob(os.path.join(glob.escape(os.path.dirname(path)), "[a-z]*.py"))) or known
         names = difflib.get_close_matches(os.path.basename(path), map(os.path.basename, beside), cutoff=0.7)
         near = nearest(path, [other for other in beside if os.path.basename(other) in names])
-        others = f"there are {', '.join(beside)}" if beside else "those of the suite have paths from its own folder"
+        others = f"there are {', '.join(beside)}" if beside else "those of the suite are found from its own folder only"
         fail(f"no configuration file {path!r}{near} ({others})")
     is_suite = os.path.relpath(path) in _suite_configs()
     try:
         if not path.endswith(".py") or (get_config := runpy.run_path(path).get("get_config")) is None:
-            fail(f"{path} is no configuration: a Python file with a function get_config(scale).")
+            fail(f"{path} is not a configuration, a Python file with a function get_config(scale).")
         config = get_config(*scale)
     except Exception as error:  # for any error of the file, the message says where and why
         fail(f"{path}: {error}" if is_suite and isinstance(error, ValueError) else locate(error, path))
@@ -236,13 +236,14 @@ def _check_own(path: str, config: ml_collections.ConfigDict) -> None:
     alike = [_fields(other) for other in suite if other.get(kind) == config[kind]]
     needed = {name for name in set.intersection(*alike) if not _OPTIONAL.match(name)} if alike else set()
     if lacking := needed - _fields(config) - {f"{section}.{name}" for section in LATER for name in LATER[section]}:
-        fail(f"{path}: the configuration has no field {min(lacking)!r}, as all of {config[kind]} have.")
+        fail(f"{path}: the configuration has no field {min(lacking)!r}, which all of {config[kind]} must have.")
     known = set().union(*map(_fields, suite))
     own = {name for name in _fields(config) - known if not re.match(r"env\.kwargs\b", name)}
     if known and own:
         name = min(own)
         same_section = [field for field in known if field.rpartition(".")[0] == name.rpartition(".")[0]]
-        fail(f"{path}: no configuration of the suite has a field {name!r}{nearest(name, same_section)}")
+        near = nearest(name, same_section)
+        fail(f"{path}: nothing reads the field {name!r}, which no configuration of the suite has{near}")
 
 
 def _fields(config: ml_collections.ConfigDict) -> set[str]:
@@ -256,11 +257,11 @@ def _check_settings(config: ml_collections.ConfigDict, settings: Mapping[str, st
     fields = flatten(config)
     agent = settings.get("agent", config.agent)
     if agent not in agents(config):
-        fail(f"agent={agent!r}{nearest(agent, agents(config))} (known: {', '.join(agents(config))})")
+        fail(f"there is no agent {agent!r}{nearest(agent, agents(config))} (there are {', '.join(agents(config))})")
     own = flatten(config.get("variants", {}).get(agent, {}))
     for name, text in settings.items():
         if name == "scale" and text != config.get("scale", text):
-            fail(f"scale={text!r}: a scale changes many fields, and is given with the file, as --config=<file>:{text}.")
+            fail(f"scale={text!r}: a scale changes many fields; give it with the file, as --config=<file>:{text}.")
         if name in own:
             fail(f"agent {agent} has its own {name}; change it with --config.variants.{agent}.{name}={text}.")
         if name not in fields and re.match(r"env\.kwargs\b", name):
@@ -272,7 +273,7 @@ def _check_settings(config: ml_collections.ConfigDict, settings: Mapping[str, st
             same_name = [field for field in fields if field.split(".")[-1] == name.split(".")[-1]]
             fail(f"the configuration has no field {name!r}{nearest(name, same_name or list(fields))}")
         if not _fits(text, fields[name]) and not (_is_int(fields[name]) and _is_whole(text)):
-            fail(f"{name}={text!r} is not of type {type(fields[name]).__name__} (its value is {fields[name]!r}).")
+            fail(f"{name}={text!r} is not of type {type(fields[name]).__name__} (the file has {fields[name]!r}).")
 
 
 def _fits(text: str, value: object) -> bool:

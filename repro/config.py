@@ -30,14 +30,14 @@ RANGES: Sequence[tuple[str, Callable[[float], bool], Sequence[str]]] = (
         "num_env_frames", "num_env_steps", "refer.c", "network.std", "hidden_scale", "rmsprop_epsilon", "adam_epsilon",
         "meta.epsilon",
     )),
-    ("a number above 0, at most 10000", lambda x: 0 < x <= 10_000, (
+    ("a number above 0 and at most 10000", lambda x: 0 < x <= 10_000, (
         "initial_variance", "exploration.std", "time_steps_per_gradient", "gradients_per_step",
     )),
-    ("a number from 0, at most 10000", lambda x: 0 <= x <= 10_000, ("replay.ratio",)),
+    ("a number from 0 to 10000", lambda x: 0 <= x <= 10_000, ("replay.ratio",)),
     ("a number above 0", lambda x: x > 0, (
         "clip_rho", "clip_c", "clip_pg_rho", "truncation", "clip_error", "ppo.clip", "silent_seconds",
     )),
-    ("a finite number from 0", lambda x: 0 <= x < math.inf, (
+    ("a finite number of 0 or more", lambda x: 0 <= x < math.inf, (
         "learning_rate", "final_learning_rate", "policy_learning_rate", "value_learning_rate", "weight_decay",
         "clip_global_norm", "entropy_cost", "baseline_cost", "value_cost", "policy_cost", "kl_cost", "delta",
         "rescaling", "rate_steps", "prioritised.alpha", "priority_exponent", "importance_exponent", "output_scale",
@@ -50,9 +50,9 @@ RANGES: Sequence[tuple[str, Callable[[float], bool], Sequence[str]]] = (
         "rmsprop_decay", "initial_beta", "max_far_policy_fraction", "beta_step_size", "annealing", "evaluation.epsilon",
         "exploration.first", "exploration.last", "exploration.theta", "priority_of_max",
     )),
-    ("a number above 0, at most 1", lambda x: 0 < x <= 1, ("target_update",)),
+    ("a number above 0 and at most 1", lambda x: 0 < x <= 1, ("target_update",)),
     ("a number above 0 and below 1", lambda x: 0 < x < 1, ("exploration.base",)),
-    ("a number from 0 and below 1", lambda x: 0 <= x < 1, ("rmsprop_momentum", "beta_1", "beta_2")),
+    ("a number of 0 or more and below 1", lambda x: 0 <= x < 1, ("rmsprop_momentum", "beta_1", "beta_2")),
     ("1 or more", lambda x: x >= 1, (
         "batch_size", "unroll_length", "units", "advantage_units", "lstm_units", "embedding_units", "language_units",
         "network.window", "head_units", "dueling_units", "replay.steps", "replay.period",
@@ -60,7 +60,7 @@ RANGES: Sequence[tuple[str, Callable[[float], bool], Sequence[str]]] = (
         "start_steps", "queue_capacity", "ppo.steps", "ppo.epochs", "evaluation.episodes", "evaluation.num_envs",
         "window_frames", "window_steps",
     )),
-    ("1 or more, at most 10000", lambda x: 1 <= x <= 10_000, (
+    ("a number from 1 to 10000", lambda x: 1 <= x <= 10_000, (
         "steps_per_call", "first_priority_n", "num_heads", "dueling_samples",
     )),
     ("at most 10000", lambda x: x <= 10_000, (
@@ -173,10 +173,10 @@ def use_processes(config: ml_collections.ConfigDict) -> None:
         ValueError: the experiment has no actors, or the agent has its own schedule.
     """
     if "schedule" not in config.get("runtime", {}):
-        raise ValueError(f"{config.experiment} has no actors that could be processes of their own.")
+        raise ValueError(f"{config.experiment} has no actors that could run as separate processes.")
     config.runtime.schedule = PROCESSES
     if resolve(config).runtime.schedule != PROCESSES:
-        raise ValueError(f"agent {config.agent} has its own runtime.schedule: its actors cannot be processes.")
+        raise ValueError(f"agent {config.agent} has its own runtime.schedule, without actors in separate processes.")
 
 
 def missing_field(error: AttributeError | KeyError) -> str | None:
@@ -201,8 +201,8 @@ def check_choice(field: str, value: str, choices: Collection[str]) -> None:
 def check_interval(field: str, ends: Sequence[float], *, above_zero: bool) -> None:
     """Raises ValueError if a field is not two numbers in ascending order, both from 0 on, or above 0."""
     if len(ends) != 2 or not 0 <= ends[0] <= ends[1] or (above_zero and ends[0] == 0):
-        lowest = "above 0" if above_zero else "from 0"
-        raise ValueError(f"{field}={tuple(ends)}: choose the two ends of an interval of numbers {lowest}.")
+        lowest = "above 0" if above_zero else "of 0 or more"
+        raise ValueError(f"{field}={tuple(ends)}: choose two numbers {lowest}, the smaller one first.")
 
 
 def check_numbers(config: ml_collections.ConfigDict) -> None:
@@ -219,8 +219,8 @@ def check_rates(learner: ml_collections.ConfigDict) -> None:
     """Raises ValueError if `learning_rate`, of which `policy_learning_rate` is applied as a multiple, is 0."""
     if not learner.learning_rate > 0:
         raise ValueError(
-            f"learner.learning_rate={learner.learning_rate}: choose a finite number above 0, of which "
-            "learner.policy_learning_rate is a multiple."
+            f"learner.learning_rate={learner.learning_rate}: choose a finite number above 0, since "
+            "learner.policy_learning_rate is applied as a multiple of it."
         )
 
 
@@ -248,7 +248,7 @@ def budget(config: ml_collections.ConfigDict) -> tuple[str, int]:
         ValueError: the configuration has both or none of the fields `num_env_frames` and `num_env_steps`.
     """
     if ("num_env_frames" in config) == ("num_env_steps" in config):
-        raise ValueError("A configuration needs its budget in one of num_env_frames and num_env_steps.")
+        raise ValueError("A configuration must have its budget in exactly one of num_env_frames and num_env_steps.")
     return ("frames", config.num_env_frames) if "num_env_frames" in config else ("steps", config.num_env_steps)
 
 

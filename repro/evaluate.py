@@ -71,7 +71,7 @@ def main(argv: list[str]) -> None:
         cli.fail(error)
 
     if when != AT_END:
-        print(f"{run_dir} is not at its end: this is its policy {when}.", file=sys.stderr)
+        print(f"{run_dir}: this policy is from before the end of training, {when}.", file=sys.stderr)
     try:
         evaluations = evaluate_tasks(by_task, trained, episodes, seed, run_dir, together, when)
     except (EvaluationError, RunDirectoryError) as error:
@@ -88,7 +88,7 @@ def main(argv: list[str]) -> None:
             print(f"SavedModel: {EXPORT.value}")
     except (OSError, ValueError, RunDirectoryError, tf.errors.OpError) as error:
         path = run_dir / EVALUATION
-        cli.fail(f"the evaluation is in {path}, but what else was asked for failed: {error}", code=1)
+        cli.fail(f"the evaluation is in {path}, but the video or the export failed: {error}", code=1)
 
 
 def check_video(name: str | None) -> None:
@@ -129,7 +129,7 @@ def read_run(run_dir: Path) -> dict[str, Any]:
         if (run_dir / LINEAGE).exists():
             best = read_complete(run_dir)["best"] if is_complete(run_dir) else 0
             member = cli.command("repro.evaluate", f"--run_dir={run_dir}/member_{best:02d}")
-            cli.fail(f"{run_dir} holds a population; evaluate one of its members, such as with: {member}")
+            cli.fail(f"{run_dir} holds a population; evaluate one of its members, for example with: {member}")
     except RunDirectoryError as error:
         cli.fail(f"{str(error).rstrip('.')}; give the --run_dir of a training{suggest_run(run_dir)}.")
     return settings
@@ -169,7 +169,7 @@ def describe_score(evaluations: Mapping[str, Mapping[str, Any]], normaliser: str
     score = capped_score({task: found["mean"] for task, found in evaluations.items()}, references)
     counted = sum(task in references for task in evaluations)
     over = "1 task" if counted == 1 else f"{counted} tasks"
-    return f"Mean capped human-normalised score over {over}: {score:.1f} %" if counted else "No human scores."
+    return f"Mean capped human-normalised score over {over}: {score:.1f} %" if counted else "No task has a human score."
 
 
 def record_video(experiment: Experiment, run_dir: Path, seed: int, path: Path) -> None:
@@ -206,7 +206,7 @@ def record_video(experiment: Experiment, run_dir: Path, seed: int, path: Path) -
     settings = {"seed": seed, "scale": config.scale, "changes": {name: value for name, (value, _) in changes.items()}}
     played = {"unit": experiment.evaluation.unit, **recording._asdict(), "git_commit": git_commit()}
     write_json(path.with_suffix(".json"), {**settings, **trained, **played})
-    print(f"Video of {recording.extent} that returned {recording.score:g}: {path}")
+    print(f"Video of {recording.extent} with return {recording.score:g}: {path}")
 
 
 if __name__ == "__main__":

@@ -171,7 +171,9 @@ def _open_folder(path: Path) -> int:
     """
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     status = os.fstat(directory)
-    if status.st_uid != os.geteuid() or status.st_mode & 0o077:
+    is_foreign = status.st_uid != os.geteuid()
+    if is_foreign or status.st_mode & 0o077:
         os.close(directory)
-        raise PermissionError(errno.EACCES, "Others than this user can write to it", str(path))
+        problem = "Folder of another user" if is_foreign else "Other users have access to it; run chmod 700 on it"
+        raise PermissionError(errno.EACCES, problem, str(path))
     return directory

@@ -35,7 +35,7 @@ def main(argv: list[str]) -> None:
     except RunDirectoryError as error:
         cli.fail(error)
     if (key := os.environ.pop(KEY_VARIABLE, None)) is None:
-        cli.fail(f"{KEY_VARIABLE} is not set: repro.train starts learners.")
+        cli.fail(f"{KEY_VARIABLE} is not set: repro.train starts this process and sets it.")
     experiment = find_experiment(ml_collections.ConfigDict(settings["config"]))
     assert isinstance(experiment, SynchronousLearning)
     devices.configure_threads(deterministic=False, threads=experiment.config.runtime.get("threads", 0))

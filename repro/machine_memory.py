@@ -66,10 +66,10 @@ def check_fits(field: str, size: int, needed: int, empty: int = 0, step: int = 1
     if needed > available:
         max_size = size // step * max(0, available - empty) // (needed - empty) * step
         advice = (
-            f"choose at most {max_size}" if max_size >= min_size else f"the smallest, {min_size}, takes more as well"
+            f"choose at most {max_size}" if max_size >= min_size else f"even the smallest, {min_size}, does not fit"
         )
         raise ValueError(
-            f"{field}={size} takes {needed / 1e9:.1f} GB of memory, of which {available / 1e9:.1f} GB are available: "
+            f"{field}={size} takes {needed / 1e9:.1f} GB of memory, but {available / 1e9:.1f} GB are available: "
             f"{advice}."
         )
 

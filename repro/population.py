@@ -74,7 +74,7 @@ def main(argv: list[str]) -> None:
     except (RunDirectoryError, PopulationError, ValueError) as error:
         cli.fail(error)
     except OSError as error:
-        cli.fail(f"{cli.describe_file_error(error, run_dir)}; the same command goes on.", 1)
+        cli.fail(f"{cli.describe_file_error(error, run_dir)}; the same command resumes it.", 1)
     message = f"{run_dir} is complete, see {figure}."
     if not (run_dir / ORIGIN).exists():  # otherwise the command that started it evaluates it
         message += f" Evaluate its best member with: {cli.command('repro.evaluate', f'--run_dir={best}')}"

@@ -119,7 +119,7 @@ def _seeds() -> Sequence[int]:
     """Returns the seeds that the flags ask for."""
     for text in SEED.value:
         if not text.isdecimal():
-            raise ValueError(f"--seed={text!r} is no seed: a whole number, 0 or more.")
+            raise ValueError(f"--seed={text!r}: choose whole numbers of 0 or more.")
     return [int(text) for text in SEED.value] or range(1, SEEDS.value + 1)
 
 
@@ -166,7 +166,7 @@ def main(argv: list[str]) -> None:
     console = Console()
     try:
         if not CLUSTER.value and (SPREAD.value or JOBS.value == 0):
-            raise ValueError("--spread and --jobs=0 are for a --cluster.")
+            raise ValueError("--spread and --jobs=0 are only allowed with --cluster.")
         cluster = RayRuns(CLUSTER.value) if CLUSTER.value else None
         asked = list(find_jobs(cluster, lambda line: console.print(line, highlight=False, soft_wrap=True)))
         waiting = [job for job in asked if not job.recorded()]
@@ -237,7 +237,7 @@ def _show_bands(stored: Sequence[StoredRecord], committed: Sequence[StoredRecord
     try:
         explained = outliers.explained(committed, outliers.read(_committed_dir()))
     except records.RecordError as error:
-        console.print(f"No run was judged by a band: {error}", style="red", highlight=False, soft_wrap=True)
+        console.print(f"No run could be judged by a band: {error}", style="red", highlight=False, soft_wrap=True)
         return
     known = records.committed_files(results_dir())
     judged = judgements.judge_by(committed, stored, known=known, outliers=explained)

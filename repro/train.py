@@ -49,12 +49,12 @@ PORT = flags.DEFINE_integer("cluster_port", 0, "Port of this machine for actors 
 
 
 OPEN_PORTS = (
-    "Actors are processes of this machine, but ports of {} are open on every interface of it and nobody is asked who "
-    "connects: let a firewall close them."
+    "Actors are processes on this machine, but the ports of {} are open on all of its network interfaces, without "
+    "authentication: close them with a firewall."
 )
 SIZED = ("learner", "memory", "network", "ppo", "replay", "runtime")
 """Sections of a configuration whose sizes determine the memory of a run."""
-STOPPING = "Stopping; what is under way ends first, within half a minute, or once a checkpoint is written."
+STOPPING = "Stopping as soon as the current work ends, within half a minute, or once a checkpoint is written."
 
 
 def main(argv: list[str]) -> None:
@@ -198,7 +198,8 @@ def _open_run(run: RunDirectory, config: ml_collections.ConfigDict, seed: int) -
     runtime = experiment.config.runtime
     evaluator_episodes(experiment.config)  # checks the field for all agents
     if runtime.get("num_learners", 1) > 1 and not isinstance(experiment, SynchronousLearning):
-        raise ValueError(f"runtime.num_learners={runtime.num_learners}: {config.agent} has one learner.")
+        learners = f"runtime.num_learners={runtime.num_learners}"
+        raise ValueError(f"{learners}: choose 1, since agent {config.agent} has only one learner.")
     devices.configure_threads(deterministic=runtime.schedule == "lockstep", threads=runtime.get("threads", 0))
     if runtime.schedule == PROCESSES and not CLUSTER.value:
         _say(OPEN_PORTS.format("Reverb and TensorFlow" if runtime.get("num_learners", 1) > 1 else "Reverb"))
@@ -220,7 +221,7 @@ def _build_on_cluster(experiment: Experiment, seed: int, run: RunDirectory) -> T
     from repro.training.experiment import RemoteActing
 
     if not isinstance(experiment, RemoteActing):
-        raise ValueError(f"--cluster: {experiment.config.agent} has no actors that could be processes of their own.")
+        raise ValueError(f"--cluster: {experiment.config.agent} has no actors that could run as separate processes.")
     assert CLUSTER.value is not None
     launcher = RayActors(CLUSTER.value, experiment.config.to_dict(), seed, PORT.value)
     runtime = experiment.config.runtime
@@ -234,7 +235,7 @@ def _check_sizes_for_cluster(config: ml_collections.ConfigDict) -> None:
     runtime = resolve(config).runtime
     for name in ("num_actors", "envs_per_actor"):
         if runtime.get(name) == 0:
-            raise ValueError(f"runtime.{name}=0 follows from the cores of this machine; give it with --cluster.")
+            raise ValueError(f"runtime.{name}=0 depends on the cores of this machine; choose a number with --cluster.")
 
 
 def _read_settings(run_dir: Path) -> tuple[ml_collections.ConfigDict, int]:
@@ -271,7 +272,7 @@ def _describe_fault(error: Exception, run: RunDirectory, trainer: Trainer) -> st
     reason = str(error)
     message = f"{reason.rstrip('.')}. {_describe_checkpoint(run.path)}"
     if isinstance(error, NonFiniteLossError) and _end_diverged(run, trainer, reason):
-        message += " The run has diverged: it is at its end, and counts as it is."
+        message += " The run has diverged: it ends here and counts as it is."
     return message
 
 

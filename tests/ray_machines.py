@@ -175,7 +175,7 @@ def break_runs(cluster: RayCluster) -> Iterator[Outcome]:
             others = cluster.trainings(other)  # they would be at their end before the machine is given up
             for pid in others:
                 os.kill(pid, signal.SIGSTOP)
-            wait(lambda: "it goes on elsewhere" in log.read_text(), "a run is not started again")
+            wait(lambda: "it continues elsewhere" in log.read_text(), "a run is not started again")
             for pid in others:
                 os.kill(pid, signal.SIGCONT)
             yield Outcome("the machine of a whole run is gone", "the run goes on elsewhere", BETWEEN)

@@ -98,7 +98,7 @@ def test_nothing_of_a_program_is_left(start):
 def test_a_program_that_ends_or_does_not_count_is_a_sentence_with_its_last_words(start):
     with pytest.raises(ProgramError, match=r"(?s)ended with code 3: .* \(no such game\)"):
         start('import sys\nprint("no such game")\nsys.exit(3)').warm_up(0.0, 60.0)
-    with pytest.raises(ProgramError, match="counted nothing in 0.3 seconds"):
+    with pytest.raises(ProgramError, match="no count for 0.3 seconds from the program"):
         start("import time\ntime.sleep(600)").warm_up(0.0, 0.3)
 
 
@@ -132,7 +132,7 @@ def test_the_interval_has_the_ratios_of_the_rounds_inside():
 def test_one_round_has_no_interval_and_a_program_without_work_is_a_sentence():
     first = turns((1.0, 110.0), (1.0, 120.0))
     assert "interval" not in compare(first, turns((1.0, 105.0), (1.0, 110.0)))
-    with pytest.raises(ProgramError, match="counted nothing in its turns"):
+    with pytest.raises(ProgramError, match="the second program counted nothing in its turns"):
         compare(first, turns((1.0, 100.0), (1.0, 100.0)))
 
 
@@ -141,5 +141,5 @@ def test_the_command_says_what_is_wrong_with_a_pattern():
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert ended.returncode == 2
     assert ended.stderr.strip() == (
-        "repro.alternate: --first_count=Steps: put the number into a group, as in 'Steps ([0-9]+)'."
+        "repro.alternate: --first_count=Steps: put the number into a group, such as 'Steps ([0-9]+)'."
     )

@@ -522,7 +522,9 @@ def test_impala_is_measured_with_another_network_and_type(monkeypatch):
 def test_actors_in_processes_are_not_measured():
     config = resolve(atari_shallow.get_config("desk"))
     config.runtime.schedule = "processes"
-    with pytest.raises(ValueError, match="^runtime.schedule=processes: a benchmark measures .* actors in threads.$"):
+    with pytest.raises(
+        ValueError, match="^runtime.schedule=processes: choose another one; benchmarks measure actors in threads.$"
+    ):
         actor_learner.measure_on_policy(find_experiment(config), 0, 1.0)
 
 
@@ -588,7 +590,7 @@ def test_what_is_not_built_is_one_sentence(tmp_path):
             "ctrace_dqn",
             "ctrace/dqn.py",
             "",
-            "--what=ctrace_dqn measures settings of its own and takes no --config.",
+            "--what=ctrace_dqn measures its own settings; leave out --config.",
         ),
     ],
 )

@@ -38,13 +38,13 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
     [
         ([CONFIG, "--config.env.taks=pong"], "no field 'env.taks'; did you mean 'env.task'?"),
         ([CONFIG, "--config.learning_rate=1.0"], "no field 'learning_rate'; did you mean 'learner.learning_rate'?"),
-        ([CONFIG, "--config.learner.batch_size=2.5"], "learner.batch_size='2.5' is not of type int (its value is 32)."),
+        ([CONFIG, "--config.learner.batch_size=2.5"], "learner.batch_size='2.5' is not of type int (the file has 32)."),
         ([CONFIG, "--config.learner.learning_rate=fast"], "learner.learning_rate='fast' is not of type float"),
         (["--config=paper_configs/impala/atari_shalow.py"], "did you mean 'paper_configs/impala/atari_shallow.py'?"),
         (["--config=paper_configs/impala/atari_shalow.py"], "(there are paper_configs/impala/atari_57.py, "),
         (
             [CONFIG, "--config.scale=paper"],
-            "scale='paper': a scale changes many fields, and is given with the file",
+            "scale='paper': a scale changes many fields; give it with the file",
         ),
         ([CONFIG.replace("smoke", "huge")], "Unknown scale 'huge': choose one of smoke, desk, paper."),
         (
@@ -57,7 +57,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
         ),
         (
             ["--config.num_env_steps=100"],
-            "--config.num_env_steps changes a field of a configuration, which --config=<file> must name",
+            "--config.num_env_steps changes a field of a configuration; name its file with --config=<file>",
         ),
         (
             ["--config=paper_configs/refer/figure_4_vracer.py", "--config.runtime.num_actors=0"],
@@ -69,12 +69,15 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
         ),
         (CONFIG.split("=") + ["--config.env.taks=pong"], "no field 'env.taks'; did you mean 'env.task'?"),
         ([CONFIG, "--config.env.task=pnog"], "No Atari game is called 'pnog'; did you mean pong"),
-        ([CONFIG, "--config.agent=impala_deep"], "agent='impala_deep'; did you mean 'impala_shallow'? (known:"),
-        ([CONFIG, "--config.num_env_frames=1.25"], "num_env_frames='1.25' is not of type int (its value is 60000)."),
+        (
+            [CONFIG, "--config.agent=impala_deep"],
+            "there is no agent 'impala_deep'; did you mean 'impala_shallow'? (there are",
+        ),
+        ([CONFIG, "--config.num_env_frames=1.25"], "num_env_frames='1.25' is not of type int (the file has 60000)."),
         ([CONFIG, "--seed=x"], "flag --seed=x: 'x' is not a whole number in digits; see "),
         (["--config=paper_configs/impala/gymnasium.py", "--config.network.units=64,x"], "is not of type tuple"),
         ([CONFIG, "--learning_rate=0.1"], "flag 'learning_rate'; did you mean --config.learner.learning_rate?"),
-        (["--config=README.md"], "README.md is no configuration: a Python file with a function get_config(scale)."),
+        (["--config=README.md"], "README.md is not a configuration, a Python file with a function get_config(scale)."),
         ([CONFIG, "--seed=-1"], "--seed=-1"),
         ([CONFIG, "--sede=1"], "Unknown command line flag 'sede'. Did you mean: seed"),
         ([CONFIG, "now"], "unexpected argument 'now'"),
@@ -102,8 +105,8 @@ def test_a_misspelled_field_of_an_own_configuration_is_found(tmp_path):
     done = run_command(tmp_path, "repro.train", f"--config={file}", f"--run_dir={tmp_path / 'x'}")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"repro.train: {file}: no configuration of the suite has a field 'learner.learning_rte'; "
-        "did you mean 'learner.learning_rate'?\n"
+        f"repro.train: {file}: nothing reads the field 'learner.learning_rte', which no configuration of the suite "
+        "has; did you mean 'learner.learning_rate'?\n"
     )
 
     file.write_text(f"{beginning}    return config\n")  # own arguments and agents are allowed
@@ -132,12 +135,12 @@ MINE = "from paper_configs.impala import gymnasium\n\n\ndef get_config(scale='de
         ),
         (
             f"{MINE}    config = gymnasium.get_config(scale)\n    del config.learner.batch_size\n    return config\n",
-            ": the configuration has no field 'learner.batch_size', as all of impala.discrete have.",
+            ": the configuration has no field 'learner.batch_size', which all of impala.discrete must have.",
         ),
         (
             "from paper_configs.impala import theorems\n\n\ndef get_config(scale='desk'):\n"
             "    config = theorems.get_config(scale)\n    del config.env\n    return config\n",
-            ": the configuration has no field 'env.name', as all of theorems have.",
+            ": the configuration has no field 'env.name', which all of theorems must have.",
         ),
     ],
 )
@@ -235,7 +238,7 @@ MEASURING = {
 def test_a_folder_that_is_not_there_is_found_before_the_work_that_a_file_is_written_of(tmp_path, name):
     for path in (tmp_path / "absent/out.json", tmp_path):
         done = run_command(tmp_path, f"repro.{name}", *MEASURING[name], f"--json={path}")
-        sentence = f"flag --json={path}: there is no such folder, or it is a folder itself"
+        sentence = f"flag --json={path}: its folder does not exist, or it is a folder itself"
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
         assert sentence in done.stderr
     assert "--json: Also write the result" in run_command(tmp_path, f"repro.{name}", "--help").stdout
@@ -286,7 +289,7 @@ def test_another_python_without_the_packages_is_told_which_one_has_them(monkeypa
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
         f"repro.train: the package 'ml_collections', which {Path.cwd() / 'repro/train.py'} imports, is missing; "
-        f"run the command with .venv/bin/python, in place of {python}, after make setup.\n"
+        f"run the command with .venv/bin/python instead of {python}, after make setup.\n"
     )
 
 
@@ -305,8 +308,8 @@ def test_tuples_are_written_with_and_without_brackets():
     [
         (["--config.env.task=pnog"], "pong"),
         (["--config.num_env_frames=-5"], "num_env_frames=-5: choose a finite number above 0."),
-        (["--config.learner.learning_rate=-1"], "learner.learning_rate=-1.0: choose a finite number from 0."),
-        (["--config.learner.learning_rate=nan"], "learner.learning_rate=nan: choose a finite number from 0."),
+        (["--config.learner.learning_rate=-1"], "learner.learning_rate=-1.0: choose a finite number of 0 or more."),
+        (["--config.learner.learning_rate=nan"], "learner.learning_rate=nan: choose a finite number of 0 or more."),
         (
             ["--config.network.torso=dense"],
             "network.torso='dense', but the observations are images: choose shallow or deep.",
@@ -413,7 +416,7 @@ def test_actions_that_do_not_fit_are_one_sentence_and_the_run_directory_stays_fr
     evaluated = run_command(tmp_path, "repro.evaluate", f"--run_dir={tmp_path / 'x'}", "--episodes=2")
     protocol = "2 episodes of CartPole-v1 after training, sampled actions"
     assert re.fullmatch(rf"[0-9]+\.[0-9] \+- [0-9]+\.[0-9] \(standard deviation over {protocol}\)\n", evaluated.stdout)
-    assert "not at its end" not in evaluated.stderr
+    assert "before the end of training" not in evaluated.stderr
     assert json.loads((tmp_path / "x/evaluation.json").read_text())["protocol"] == protocol
     (tmp_path / "x/complete.json").unlink()
     settings = json.loads((tmp_path / "x/config.json").read_text())
@@ -423,7 +426,7 @@ def test_actions_that_do_not_fit_are_one_sentence_and_the_run_directory_stays_fr
     protocol = r"2 episodes of CartPole-v1 after 1\.\d\dk of 2\.00k steps, sampled actions"
     unfinished = re.search(protocol, evaluated.stdout)
     assert unfinished, evaluated.stdout
-    assert f"{tmp_path / 'x'} is not at its end: this is its policy after 1." in evaluated.stderr
+    assert f"{tmp_path / 'x'}: this policy is from before the end of training, after 1." in evaluated.stderr
     assert json.loads((tmp_path / "x/evaluation.json").read_text())["protocol"] == unfinished[0]
 
 
@@ -466,7 +469,7 @@ def test_a_whole_number_may_have_an_exponent(tmp_path):
 def test_a_command_from_another_folder_says_where_configurations_are(tmp_path):
     done = run_command(tmp_path, "repro.train", f"--run_dir={tmp_path / 'x'}", CONFIG, cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr.endswith("(those of the suite have paths from its own folder)\n")
+    assert done.stderr.endswith("(those of the suite are found from its own folder only)\n")
 
 
 def test_reproduce_says_in_one_sentence_how_to_get_deepmind_lab(tmp_path, monkeypatch):
@@ -507,10 +510,13 @@ def test_reproduce_names_what_it_knows(tmp_path):
             f"did you mean '{right}'? (there are {own}, {right})",
         ),
         (["--paper=impala", "--experiment=my/mine.py:desk"], "my/mine.py:desk: give the scale as --scale=desk."),
-        (["--paper=impala", f"--experiment={own}"], "no configuration of the suite has a field 'env.speed'"),
+        (
+            ["--paper=impala", f"--experiment={own}"],
+            "nothing reads the field 'env.speed', which no configuration of the suite has",
+        ),
         (
             ["--paper=impala", f"--experiment={right}", "--cluster=auto", "--spread=runs"],
-            f"other machines have no {right}; put it into paper_configs/impala.",
+            f"other machines do not have {right}; move it to paper_configs/impala.",
         ),
     ]:
         done = run_command(tmp_path, "repro.reproduce", *folders, *arguments)
@@ -702,7 +708,7 @@ def test_stop_resume_evaluate_export(tmp_path):
     blocked = run_dir / "progress.csv" / "game.webm"  # a file stands where its folder should be
     failed = run_command(tmp_path, "repro.evaluate", f"--run_dir={run_dir}", "--episodes=1", f"--video={blocked}")
     assert failed.returncode == 1
-    assert "evaluation.json, but what else was asked for failed" in failed.stderr
+    assert "evaluation.json, but the video or the export failed" in failed.stderr
     assert "Traceback" not in failed.stderr
     named = run_command(tmp_path, "repro.evaluate", f"--run_dir={run_dir}", "--video=game.avi")
     assert (named.returncode, "must end in .webm or .mp4" in named.stderr) == (2, True)

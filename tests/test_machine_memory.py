@@ -79,7 +79,7 @@ def test_a_group_that_cannot_be_read_has_no_limit(available, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("min_size", "advice"), [(1, "choose at most 2500"), (2501, "the smallest, 2501, takes more as well")]
+    ("min_size", "advice"), [(1, "choose at most 2500"), (2501, "even the smallest, 2501, does not fit")]
 )
 def test_the_advice_is_a_size_of_use(available, monkeypatch, min_size, advice):
     monkeypatch.setattr(machine_memory, "available_bytes", lambda: 5_000_000)

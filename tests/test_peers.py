@@ -163,7 +163,9 @@ def test_the_source_is_that_of_the_commit_whatever_is_checked_out(checkout, tmp_
 def test_a_source_that_lacks_files_is_a_sentence(checkout, tmp_path):
     blob = git(checkout, "rev-parse", f"{programs.PEERS['cleanrl'].commit}:cleanrl/dqn_atari.py")
     (checkout / ".git/objects" / blob[:2] / blob[2:]).unlink()
-    with pytest.raises(programs.PeerError, match=r"lacks files of its commit \w{7}, as cleanrl/dqn_atari\.py; clone "):
+    with pytest.raises(
+        programs.PeerError, match=r"is missing files of its commit \w{7}, such as cleanrl/dqn_atari\.py; clone "
+    ):
         programs.write_source("cleanrl", checkout, tmp_path / "tree")
 
 
@@ -181,7 +183,7 @@ def test_a_folder_or_a_commit_that_is_not_there_is_a_sentence(name, tmp_path):
 
 
 def test_a_python_without_pytorch_is_a_sentence(tmp_path):
-    with pytest.raises(programs.PeerError, match="python; make benchmark-peer PEER=torchbeast installs it"):
+    with pytest.raises(programs.PeerError, match="python; install it with make benchmark-peer PEER=torchbeast"):
         programs.check_modules("torchbeast", tmp_path / "bin/python")
     with pytest.raises(
         programs.PeerError, match=r"cannot import torch \(ModuleNotFoundError: No module named 'torch'\)"

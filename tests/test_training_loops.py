@@ -102,7 +102,7 @@ def test_a_signal_ends_every_loop_with_a_whole_checkpoint(tmp_path, loop):
     finally:
         process.kill()
     assert time.monotonic() - began < END_SECONDS
-    assert ("ports of Reverb are open on every interface" in stderr) == is_listening
+    assert ("ports of Reverb are open on all of its network interfaces" in stderr) == is_listening
     assert "Stopped and saved. Resume with: " in stderr
     assert saved_updates(tmp_path) >= (rows(tmp_path)[-1]["updates"] if rows(tmp_path) else 2)
 

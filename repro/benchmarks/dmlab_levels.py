@@ -155,9 +155,9 @@ def main(argv: list[str]) -> None:
 
 def _define_flags() -> None:
     flags.DEFINE_list("levels", list(DMLAB30), "Names of levels; all of DMLab-30 if not given.")
-    flags.DEFINE_integer("steps", 0, "Fewest steps of each process.", 0)
-    flags.DEFINE_integer("episodes", 0, "Fewest episodes of each level.", 0)
-    flags.DEFINE_integer("processes", 1, "Processes of each level, side by side.", 1)
+    flags.DEFINE_integer("steps", 0, "Smallest number of steps of each process.", 0)
+    flags.DEFINE_integer("episodes", 0, "Smallest number of episodes of each level.", 0)
+    flags.DEFINE_integer("processes", 1, "Number of parallel processes of each level.", 1)
     flags.DEFINE_integer("seed", 0, "Seed of the episodes and the actions.", 0)
     flags.DEFINE_string("level_cache", str(DEFAULT_FOLDER.with_name("dmlab_levels")), "Folder for compiled maps.")
     flags.DEFINE_integer("level_set", 0, "See repro.environments.dmlab.DmlabConfig.", 0, 2**31 - 1)

@@ -358,10 +358,10 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
             RuntimeError: the replayed games differ from the saved ones, for example with another version of ale-py.
         """
         if str(state["task"]) != self.config.task:
-            raise ValueError(f"Atari: the state is of {state['task']}, the environment of {self.config.task}.")
+            raise ValueError(f"Atari: the state is of {state['task']}, the environment is {self.config.task}.")
         kept = np.asarray(state["num_actions_kept"])
         if kept.shape != (self.num_envs,):
-            raise ValueError(f"Atari: the state is of {kept.size} environments, the environment of {self.num_envs}.")
+            raise ValueError(f"Atari: the state is of {kept.size} environments, the batch has {self.num_envs}.")
         seeds, resets = np.asarray(state["seeds"], np.int64), np.asarray(state["resets"], np.int64)
         actions = np.asarray(state["actions"], np.int32)
         if not self._is_reset:

@@ -130,11 +130,11 @@ def read_config(kind: str, config: type[_Config], env_config: Mapping[str, Any])
     missing = dataclasses.MISSING
     required = {field.name for field in fields if field.default is missing and field.default_factory is missing}
     for name in sorted(required - given):
-        raise ValueError(f"{kind}: the environment's config lacks the field {name!r}.")
+        raise ValueError(f"{kind}: the environment's config has no field {name!r}, which is required.")
     for name in sorted(given - known):
         raise ValueError(
-            f"{kind}: the environment's config has a field {name!r} that is not read: delete it in a config of your "
-            "own, or take one of the suite's for this environment."
+            f"{kind}: the environment's config has a field {name!r} that nothing reads: delete it in a config of your "
+            "own, or use one of the suite's configs for this environment."
         )
     return config(**{name: env_config[name] for name in known & given})
 
@@ -167,7 +167,7 @@ def check_reset(kind: str, seed: int | None, options: dict[str, Any] | None) -> 
         ValueError: an option was given or the seed is negative.
     """
     if options:
-        raise ValueError(f"{kind}: reset knows no options, got {sorted(options)}.")
+        raise ValueError(f"{kind}: reset takes no options, got {sorted(options)}.")
     if seed is not None:
         _check_seed(kind, seed)
 

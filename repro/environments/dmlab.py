@@ -204,7 +204,7 @@ class DmlabEnvironment(SteppedLevels):
     def __init__(self, config: DmlabConfig, num_envs: int, seed: int, shard: tuple[int, int] = (0, 1)) -> None:
         check_batch(KIND, num_envs, seed)
         if not seed < 2**31 or not 0 <= shard[0] < shard[1]:
-            raise ValueError(f"{KIND}: seed must be below 2^31 and shard below its number, got {seed}, {shard}.")
+            raise ValueError(f"{KIND}: seed must be below 2^31, and 0 <= shard[0] < shard[1], got {seed}, {shard}.")
         self.config, self._shard = config, shard
         tasks = [config.make_task(seed) for _ in range(num_envs)]
         size, rewards = (config.height, config.width), (config.frame_skip, config.reward_clip)
@@ -225,7 +225,7 @@ class DmlabEnvironment(SteppedLevels):
     @property
     def max_steps(self) -> int:
         """Raises ValueError, because the lengths of episodes are known to the levels only."""
-        raise ValueError(f"{KIND}: the lengths of episodes are not known, and this agent needs a limit.")
+        raise ValueError(f"{KIND}: episodes have no known time limit, and this agent needs one.")
 
     @property
     def instructions(self) -> tuple[str, ...]:

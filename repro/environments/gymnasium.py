@@ -62,7 +62,7 @@ def task_name(task: str) -> str:
     otherwise = "it must be registered with gymnasium.register."
     hint = suggest_near(name.lower(), known, otherwise, max_near=3, cutoff=0.6)
     if not module:
-        hint += " An environment of your own is given with its module, as my_module:MyEnv-v0."
+        hint += " Give an environment of your own with its module, such as my_module:MyEnv-v0."
     raise UnknownTaskError(f"No Gymnasium environment is called {name!r}; {hint}")
 
 
@@ -128,7 +128,7 @@ class GymnasiumConfig:
                 raise ValueError(f"{KIND}: {self.label} cannot be made ({locate(cause)}).") from error
             given = ", ".join(sorted(self.kwargs)) or "none"
             raise ValueError(
-                f"{KIND}: {self.label} takes other keyword arguments than env.kwargs has ({given}): {one_line(cause)}."
+                f"{KIND}: {self.label} does not take the keyword arguments in env.kwargs ({given}): {one_line(cause)}."
             ) from error
 
 
@@ -263,7 +263,7 @@ class GymnasiumEnvironment(SteppedEnvironment):
             if "keyword argument 'seed'" not in str(error):
                 raise
             raise ValueError(
-                f"{KIND}: reset of {self.config.label} must take seed and options by name: {one_line(error)}."
+                f"{KIND}: reset of {self.config.label} must take the keywords seed and options: {one_line(error)}."
             ) from error
         if not isinstance(given, (tuple, list)) or len(given) != 2:
             raise ValueError(f"{KIND}: reset of {self.config.label} must return observation and info.")
@@ -300,8 +300,8 @@ class GymnasiumEnvironment(SteppedEnvironment):
             except Exception as error:  # noqa: BLE001 - whatever a user's class raises; training goes on
                 self.saves_episodes = False
                 logging.error(
-                    "%s: %s can no longer be pickled (%s): open episodes are not saved, and a resumed run is not the "
-                    "same to the bit.",
+                    "%s: %s can no longer be pickled (%s): episodes that have not ended are not saved, and a resumed "
+                    "run differs from an uninterrupted one.",
                     KIND,
                     self.config.label,
                     one_line(error),
@@ -346,7 +346,7 @@ class GymnasiumEnvironment(SteppedEnvironment):
             tasks = pickle.loads(pickled)
         except Exception as error:  # noqa: BLE001 - whatever a changed class of the user raises
             raise ValueError(
-                f"{KIND}: the saved {self.config.label} cannot be loaded, as after a change of its code: "
+                f"{KIND}: the saved {self.config.label} cannot be loaded, perhaps because its code has changed: "
                 f"{one_line(error)}."
             ) from error
         self.close()
@@ -361,7 +361,7 @@ def _get_space(task: gymnasium.Env, name: str, label: str) -> gymnasium.Space:
     """
     space = getattr(task, name, None)
     if not isinstance(space, gymnasium.Space):
-        raise ValueError(f"{KIND}: {label} has no {name} that is one of gymnasium.spaces.")
+        raise ValueError(f"{KIND}: {label} needs an attribute {name} that is a space of gymnasium.spaces.")
     return space
 
 

@@ -10,7 +10,7 @@ from repro.config import of_task, tasks
 from repro.environments.batched import BatchedEnvironment, VectorEnvironment
 from repro.environments.last_step import WithLastStep
 from repro.environments.mixed import MixedTasks, part_seeds, share_of
-from repro.environments.names import PACKAGES, task_names
+from repro.environments.names import PACKAGES, VECTOR_PACKAGES, task_names
 
 FOR_DISCRETE = "an agent of paper_configs/impala/gymnasium.py"
 """Agents with Discrete actions, for the message."""
@@ -66,7 +66,7 @@ def _make_mixed(
     """Returns a batch of this batch's share of the run's tasks, with another seed for each task."""
     names = task_names(config.env.name, tasks(config))
     if config.env.name == "atari" and not config.env.full_action_set:
-        raise ValueError("env.tasks has several games, whose own actions differ: set env.full_action_set=True.")
+        raise ValueError("env.tasks has several games, whose minimal action sets differ: set env.full_action_set=True.")
     share = share_of(len(names), num_envs, shard)
     mine = names[share.first : share.first + share.tasks]
     parts: list[BatchedEnvironment] = []
@@ -129,10 +129,17 @@ def make_vector_environment(
     Arguments are as for `make_environment`.
 
     Raises:
-        ValueError: as for `make_environment`, or the configuration has several tasks.
+        ValueError: as for `make_environment`, the configuration has several tasks, or its package gives images.
     """
     if together := tasks(config):
-        raise ValueError(f"env.tasks={','.join(together)}: agent {config.agent} learns one task, that of env.task.")
+        raise ValueError(
+            f"env.tasks={','.join(together)}: agent {config.agent} learns only env.task; leave out env.tasks."
+        )
+    if config.env.name in ("atari", "dmlab"):
+        raise ValueError(
+            f"env.name={config.env.name!r}: agent {config.agent} learns from vectors, and these environments give "
+            f"images; choose {VECTOR_PACKAGES}."
+        )
     return _check_actions(_make_vectors(config.env, num_envs, seed), config, is_continuous)
 
 

@@ -53,8 +53,9 @@ def share_of(num_tasks: int, num_envs: int, shard: tuple[int, int] = (0, 1)) -> 
         return Share(0, num_tasks, num_envs // num_tasks, shard)
     if num_tasks % num_envs or batches * num_envs % num_tasks:
         raise ValueError(
-            f"runtime.num_actors={batches} times runtime.envs_per_actor={num_envs} gives {num_tasks} tasks no equal "
-            f"shares: take a multiple of {num_tasks} for envs_per_actor, or a divisor of it and enough actors."
+            f"{num_tasks} tasks cannot share runtime.num_actors={batches} times runtime.envs_per_actor={num_envs} "
+            f"environments equally: choose a multiple of {num_tasks} for envs_per_actor, or a divisor of it and so "
+            f"many actors that the product is a multiple of {num_tasks}."
         )
     begun, first = divmod(index * num_envs, num_tasks)
     return Share(first, num_envs, 1, (begun, batches * num_envs // num_tasks))
@@ -133,7 +134,7 @@ class MixedTasks:
             ValueError: the state is of other tasks, or does not fit one of them.
         """
         if (others := str(state["tasks"])) != (mine := ",".join(self._tasks)):
-            raise ValueError(f"MixedTasks: the state is of {others}, the environment of {mine}.")
+            raise ValueError(f"MixedTasks: the state is of the tasks {others}, the environment of {mine}.")
         return _interleave(self._of_each(lambda i, part: part.set_state(state["parts"][str(i)])))
 
     def render_first(self) -> np.ndarray:
@@ -167,7 +168,7 @@ def _check_same(tasks: Sequence[str], parts: Sequence[BatchedEnvironment]) -> No
         if part.num_actions != one.num_actions:
             raise ValueError(
                 f"env.tasks: {tasks[0]} has {one.num_actions} actions and {task} has {part.num_actions}; "
-                "tasks that one agent learns need the same."
+                "tasks that one agent learns need the same number."
             )
         if part.time_step_spec.observation != one.time_step_spec.observation:
-            raise ValueError(f"env.tasks: {tasks[0]} and {task} have other observations; one agent needs the same.")
+            raise ValueError(f"env.tasks: {tasks[0]} and {task} have different observations; one agent needs the same.")

@@ -59,7 +59,7 @@ def _show_instability(message: str) -> None:
     """
     if "unstable" in message and _first_instability.acquire(blocking=False):
         with contextlib.suppress(Exception):  # an exception in this callback of C code would end the process
-            print(f"MuJoCo: {message.strip()} Later ones are not shown.", file=sys.stderr, flush=True)
+            print(f"MuJoCo: {message.strip()} Later warnings are not shown.", file=sys.stderr, flush=True)
 
 
 mujoco.set_mju_user_warning(_show_instability)
@@ -195,7 +195,9 @@ class MujocoEnvironment(SteppedEnvironment):
         tasks: list[Any] = [config.make_task() for _ in range(num_envs)]
         bounds = tasks[0].action_space
         if not np.array_equal(bounds.low, -bounds.high):
-            raise ValueError(f"{KIND}: {config.label} has actions that are not centred at 0.")
+            raise ValueError(
+                f"{KIND}: {config.label} has actions whose bounds are not symmetric about 0, as they must be."
+            )
         self.action_scale: np.ndarray = ((bounds.high - bounds.low) / 2).astype(np.float32)
         self.state_size = shown_entries(tasks[0], config)
         observations = gymnasium.spaces.Box(-np.inf, np.inf, (self.state_size,), np.float32)

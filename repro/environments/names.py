@@ -10,6 +10,8 @@ from repro import config as configs
 
 PACKAGES = "atari, mujoco, acer_tasks, dm_control, rwrl, gymnasium, dmlab or vizdoom"
 """Names of packages of environments, for messages."""
+VECTOR_PACKAGES = "mujoco, acer_tasks, dm_control, rwrl or gymnasium"
+"""Names of packages whose environments can give vectors, for messages."""
 
 
 def task_name(package: str, task: str) -> str:
@@ -85,7 +87,7 @@ def task_names(package: str, tasks: Sequence[str]) -> tuple[str, ...]:
     names = tuple(task_name(package, task) for task in tasks)
     for i, name in enumerate(names):
         if name in names[:i]:
-            raise ValueError(f"{name} stands there twice among the tasks.")
+            raise ValueError(f"the task {name} is given twice.")
     return names
 
 
@@ -131,5 +133,5 @@ def configs_by_task(
     played = task_names(config.env.name, chosen) or learned
     for task in played:
         if task not in learned:
-            raise ValueError(f"--task={task}: the run learned {', '.join(learned)}.")
+            raise ValueError(f"--task={task}: choose from the tasks that the run learned, {', '.join(learned)}.")
     return {task: configs.of_task(config, task) for task in played}

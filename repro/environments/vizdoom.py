@@ -179,8 +179,8 @@ class VizdoomEnvironment(SteppedLevels):
             frame = self._replay(row)
             if frame is None or not np.array_equal(frame, observation[row]):
                 raise ValueError(
-                    f"{KIND}: an episode of the saved {self.config.task} cannot be played again, as with another "
-                    "version of ViZDoom."
+                    f"{KIND}: an episode of the saved {self.config.task} cannot be replayed, perhaps because the "
+                    "version of ViZDoom has changed."
                 )
         return observation
 

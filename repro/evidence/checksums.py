@@ -45,7 +45,7 @@ def changes(directory: pathlib.Path, files: Files) -> list[str]:
     found = {
         path.relative_to(directory).as_posix(): path for pattern in files.patterns for path in directory.glob(pattern)
     }
-    remedy = f"if that is meant: cd {directory} && sha256sum {' '.join(files.patterns)} > {NAME}"
+    remedy = f"if this is intended, run: cd {directory} && sha256sum {' '.join(files.patterns)} > {NAME}"
     try:
         expected = _read(directory)
     except (OSError, ValueError) as error:
@@ -55,7 +55,7 @@ def changes(directory: pathlib.Path, files: Files) -> list[str]:
     sentences = []
     for name in sorted({*expected, *found}):
         if name not in found:
-            sentences.append(f"The {files.kind} {directory / name} are gone; {remedy}")
+            sentences.append(f"The {files.kind} {directory / name} are missing; {remedy}")
         elif name not in expected:
             sentences.append(f"The {files.kind} {directory / name} have no checksum in {NAME}; {remedy}")
         elif digest(found[name]) != expected[name]:
@@ -95,7 +95,7 @@ def _read(directory: pathlib.Path) -> dict[str, str]:
         if line.strip():
             match = LINE.fullmatch(line)
             if match is None:
-                raise ValueError(f"line {number} is no checksum with a name: {line!r}")
+                raise ValueError(f"line {number} is not a checksum with a name: {line!r}")
             found[match["name"]] = match["digest"]
     return found
 

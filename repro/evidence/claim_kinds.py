@@ -113,7 +113,7 @@ def find_claim(printed: PublishedRow) -> Claim:
     elif name in CLAIMS:
         claim = CLAIMS[name]
     else:
-        raise PublishedError(f"The published numbers of {printed.paper} have a row with no such claim, {name!r}.")
+        raise PublishedError(f"The published numbers of {printed.paper} have a row with an unknown claim, {name!r}.")
     if protocol.get("reached_by_training", False):
         claim = dataclasses.replace(claim, reached_by_training=True)
     if protocol.get("sampled", False):
@@ -221,7 +221,9 @@ def _publication(printed: PublishedRow) -> dict[str, float]:
     name, column = printed.protocol["publication"]
     table = next((table for table in published.context(printed.directory / "context") if table.name == name), None)
     if table is None or column not in table.columns:
-        raise PublishedError(f"The published numbers of {printed.paper} name no table or column of context: {name}.")
+        raise PublishedError(
+            f"The published numbers of {printed.paper} name an unknown table or column of context: {name}."
+        )
     index = table.columns.index(column)
     return {task: number for task, cells in table.rows.items() if (number := cells[index]) is not None}
 

@@ -88,8 +88,8 @@ class Judgement:
         """Sentence that names the record and its place relative to the band, and how to repeat a run that fell out."""
         if self.alone:
             return (
-                f"{self.path} is of a run that diverged ({self.record['diverged']}), as none of the {self.alone} "
-                f"others of its group did; rerun it with: {self.command}"
+                f"{self.path} is of a run that diverged ({self.record['diverged']}), unlike the {self.alone} others "
+                f"of its group; rerun it with: {self.command}"
             )
         if self.band is None:
             return f"{self.path} has no band: {self.reason}"

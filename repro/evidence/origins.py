@@ -45,8 +45,8 @@ def find_errors(
 def _reason(commit: str | None, history: frozenset[str]) -> str:
     """Says why the code of a record is not available; empty if it is."""
     if commit is None:
-        return "from code that is no git checkout of its own, so that it is not known"
+        return "from code without a git checkout of its own, so its commit is not known"
     sha, _, dirty = commit.partition("-")
     if dirty:
-        return f"with changes of commit {sha[:10]} that were not committed"
+        return f"with uncommitted changes of commit {sha[:10]}"
     return "" if sha in history else f"at commit {sha[:10]}, which is not in the history of this checkout"

@@ -38,7 +38,7 @@ def read(results_dir: pathlib.Path) -> dict[pathlib.Path, Outlier]:
         entries = json.loads(path.read_text(encoding="utf-8"))
         return {results_dir / name: Outlier(**entry) for name, entry in entries.items()}
     except (OSError, ValueError, TypeError, AttributeError) as error:
-        remedy = 'it holds {"<path of a record>": {"mean": ..., "reason": "..."}}'
+        remedy = 'it must hold {"<path of a record>": {"mean": ..., "reason": "..."}}'
         raise RecordError(f"The list {path} could not be read ({reason(error)}); {remedy}.") from error
 
 
@@ -61,9 +61,9 @@ def find_errors(known: Mapping[pathlib.Path, Outlier], judged: Collection[Judgem
     for path, outlier in known.items():
         item = found.get(path)
         if item is None:
-            sentences.append(f"{NAME} has {path}, of which there is no current record; take it off the list")
+            sentences.append(f"{NAME} has {path}, which has no current record; remove it from the list")
         elif item.value != outlier.mean:
-            sentences.append(f"{NAME} has {path} with a mean of {outlier.mean}, and it holds {item.value}")
+            sentences.append(f"{NAME} has {path} with a mean of {outlier.mean}, but the record has {item.value}")
         elif not item.is_out:
-            sentences.append(f"{NAME} has {path}, which is not out of its band; take it off the list")
+            sentences.append(f"{NAME} has {path}, which is not out of its band; remove it from the list")
     return sentences

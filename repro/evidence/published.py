@@ -433,7 +433,7 @@ def _context_table(path: pathlib.Path) -> ContextTable:
     data = _read(path)
     _check_schema(path, data, "context")
     if data["name"] != path.stem:
-        raise PublishedError(f"The published numbers {path} call themselves {data['name']!r}.")
+        raise PublishedError(f"The published numbers {path} have the name {data['name']!r}, not that of their file.")
     _check_once(path, "columns", data["columns"])
     spread = data.get("spread", {"of": None, "rows": []})
     return ContextTable(
@@ -457,7 +457,7 @@ def _context_table(path: pathlib.Path) -> ContextTable:
 def _comparables(path: pathlib.Path, data: Mapping[str, Any]) -> Iterator[Comparable]:
     for item in data.get("compared", []):
         if item["column"] not in data["columns"]:
-            raise PublishedError(f"The published numbers {path} compare with no column {item['column']!r}.")
+            raise PublishedError(f"The published numbers {path} compare with an unknown column, {item['column']!r}.")
         yield Comparable(**item)
 
 

@@ -449,7 +449,7 @@ def _content_errors(record: Mapping[str, Any]) -> Iterator[str]:
         yield f"it holds a value that is not plain JSON ({error})"
     rates = [name.replace("num_env_", "") + "_per_second" for name in BUDGET_FIELDS]
     if [name in record for name in BUDGET_FIELDS].count(True) != 1:
-        yield f"it needs one of {' and '.join(BUDGET_FIELDS)}"
+        yield f"it needs exactly one of {' and '.join(BUDGET_FIELDS)}"
     elif [name in record for name in BUDGET_FIELDS] != [name in record for name in rates]:
         yield f"it needs the rate of its budget, one of {' and '.join(rates)}"
     evaluation, curve = record["evaluation"], record["curve"]
@@ -472,7 +472,7 @@ def _content_errors(record: Mapping[str, Any]) -> Iterator[str]:
     if low > high:
         yield f"evaluation.interval: its low end {low} lies above its high end {high}"
     if config_sha256(record["config"]) != record["config_sha256"]:
-        yield "config_sha256 is not that of config"
+        yield "config_sha256 does not match config"
 
 
 def _are_rows(values: Sequence[Any], columns: int) -> bool:

@@ -235,7 +235,7 @@ class CampaignFollower(Follower):
     def refusal(self, job: RecordedJob) -> str | None:
         if self._in_a_row >= FAILURES_IN_A_ROW:
             self.stop_reason = (
-                f"{self._in_a_row} runs failed one after the other; what they share must be put right first."
+                f"{self._in_a_row} runs failed in a row, perhaps for the same reason; find it and fix it first."
             )
         elif gate.fingerprint() != self._code:
             self.stop_reason = "the code or a config changed since the campaign began; start it again."
@@ -267,7 +267,7 @@ class CampaignFollower(Follower):
         if state != self._state:
             self._folder.write_state(*state)
             if word == "paused" and (self._state is None or self._state[0] != word):
-                self._say(f"Paused, all runs are saved; {cli.command('repro.campaign', '--resume')} goes on.")
+                self._say(f"Paused: all runs are saved. Continue with: {cli.command('repro.campaign', '--resume')}")
             self._state = state
         if self._clock() >= self._next_summary:
             self._next_summary = self._clock() + SUMMARY_SECONDS
@@ -297,4 +297,4 @@ def describe_rest(core_hours: float, num_cores: int) -> str:
     time_left = (
         f"{hours / 24:.1f} days" if hours >= 48 else f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
     )
-    return f"{core_hours:.1f} core-hours left, some {time_left} on {num_cores} core{'s' if num_cores > 1 else ''}"
+    return f"{core_hours:.1f} core-hours left, about {time_left} on {num_cores} core{'s' if num_cores > 1 else ''}"

@@ -110,7 +110,7 @@ class ClusterJob(RecordedJob):
                     losses = 1 if self._checkpoints > came else losses + 1
                     if losses == MAX_LOSSES:
                         raise JobError(f"it was lost {losses} times in a row, the last time {error}.") from None
-                    self._say(f"{self.label} was lost {error}; it goes on elsewhere from what came back.")
+                    self._say(f"{self.label} was lost {error}; it continues elsewhere from the files received so far.")
 
     def stop(self) -> None:
         """Asks the run to save and end on its machine; the saved files are received."""

@@ -79,7 +79,7 @@ def load_config(paper: str, experiment: str, scale: str) -> ml_collections.Confi
     for name, asked in (("paper", paper), ("experiment", experiment), ("scale", scale)):
         if config.get(name) != asked:
             file = config_path(paper, experiment, CONFIGS)
-            raise ValueError(f"{file}: config.{name} is {config.get(name)!r} and must be {asked!r}.")
+            raise ValueError(f"{file}: config.{name} must be {asked!r}, got {config.get(name)!r}.")
     return config
 
 
@@ -94,7 +94,7 @@ def name_of_file(paper: str, path: str) -> str:
         return place.stem
     name = os.path.abspath(path) if ".." in place.parts else str(place)
     if not re.fullmatch(r"[\w./-]*\w\.py", name, re.ASCII):
-        raise ValueError(f"--experiment={path}: a path may have letters, digits and the characters _ . / - alone.")
+        raise ValueError(f"--experiment={path}: a path may only have the characters _ . / -, letters and digits.")
     return name
 
 
@@ -105,7 +105,7 @@ def check_is_everywhere(paper: str, experiment: str) -> None:
         ValueError: the experiment is a file outside the suite.
     """
     if is_elsewhere(experiment):
-        raise ValueError(f"other machines have no {experiment}; put it into {CONFIGS / paper}.")
+        raise ValueError(f"other machines do not have {experiment}; move it to {CONFIGS / paper}.")
 
 
 @functools.cache
@@ -206,7 +206,9 @@ def make_job(run: Run, results_dir: Path, runs_dir: Path, cluster: str | None = 
     """
     config = load_config(run.paper, run.experiment, run.scale)
     if cluster and ("study" in config or "population" in config or run.agent == random_player.AGENT):
-        raise ValueError(f"--spread=actors: {run.agent} in {run.experiment} has no actors that could be processes.")
+        raise ValueError(
+            f"--spread=actors: {run.agent} in {run.experiment} has no actors that could run as separate processes."
+        )
     if "study" in config:
         return StudyJob(config, run.task, run.seed, results_dir)
     check_agents(config, [run.agent])

@@ -23,7 +23,7 @@ from repro.launch.run_files import CHUNK_BYTES, Files, add_machine, list_files, 
 from repro.launch.training_job import TrainingJob
 from repro.training.run_directory import CHECKPOINTS
 
-OTHER_VERSION = "{} has another version of this suite than the head: bring all machines to one commit."
+OTHER_VERSION = "{} has another version of this suite than the head: check out the same commit on all machines."
 
 
 class State(NamedTuple):

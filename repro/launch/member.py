@@ -91,7 +91,7 @@ def _begin(piece: Piece, trainer: Trainer) -> None:
     if interval < 2 * trainer.frames_per_update:
         raise ValueError(
             f"population.interval={interval} is too short for updates of {trainer.frames_per_update} {trainer.unit}: "
-            "take two updates or more."
+            f"choose {2 * trainer.frames_per_update} or more, for two updates."
         )
     if trainer.updates > piece.start:
         return

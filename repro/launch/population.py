@@ -62,14 +62,16 @@ class Population:
 
     def __init__(self, config: ml_collections.ConfigDict, seed: int, path: Path, threads: int = 0) -> None:
         if "population" not in config:
-            raise ValueError(f"{config.experiment} has no section 'population'; atari_population has one.")
+            raise ValueError(
+                f"{config.experiment} has no section 'population'; choose one that has, such as atari_population."
+            )
         resolved = resolve(config)
         if (num_learners := resolved.runtime.get("num_learners", 1)) > 1:
-            raise ValueError(f"runtime.num_learners={num_learners}: members of a population have one learner each.")
+            raise ValueError(f"runtime.num_learners={num_learners}: choose 1, since a member has one learner.")
         if resolved.get("sweep", {}).get("sampled", False):
             raise ValueError(
-                "sweep.sampled=True: members of a population have the hyper-parameters of the section population, and "
-                "no seed samples others."
+                "sweep.sampled=True: choose False, since the section population determines the hyper-parameters of the "
+                "members."
             )
         self._config = resolved.to_dict()
         self._tasks = [task_name(resolved.env.name, task) for task in tasks(resolved) or (resolved.env.task,)]
@@ -102,7 +104,9 @@ class Population:
         while not self.lineage.is_complete:
             pieces = self._pieces()
             if not pieces:
-                raise PopulationError("All members diverged; begin again with other ranges in population.")
+                raise PopulationError(
+                    "All members diverged; start a new population with other ranges in the section population."
+                )
             self._compare(dict(train_pieces(pieces)))
             show(self.lineage)
         shutil.rmtree(self.run.path / PARENTS, ignore_errors=True)
@@ -211,7 +215,7 @@ def find_boundaries(settings: PopulationSettings, frames: int) -> list[int]:
         ValueError: the burn-in leaves nothing of the budget.
     """
     if settings.burn_in >= frames:
-        raise ValueError(f"population.burn_in={settings.burn_in} leaves nothing of a budget of {frames}.")
+        raise ValueError(f"population.burn_in={settings.burn_in}: choose less than the budget, {frames}.")
     inner = range(settings.burn_in, frames - settings.interval // 2, settings.interval)
     return [*(boundary for boundary in inner if boundary > 0), frames]
 
@@ -233,7 +237,7 @@ def apply_hparams(config: Mapping[str, Any], hparams: Hparams) -> dict[str, Any]
     for name, value in hparams.items():
         for field in HPARAMS[name].fields:
             if field not in known:
-                raise ValueError(f"population.{name} stands for {field}, which the configuration does not have.")
+                raise ValueError(f"population.{name} sets {field}, which the configuration does not have.")
             if field == FINAL_LEARNING_RATE and not config["population"]["evolves"]:
                 continue
             section, key = field.split(".")

@@ -19,12 +19,12 @@ CORES = 1
 LOOPBACK = "127."
 """Prefix of loopback addresses, such as that of a head or of a tunnel on this machine."""
 TRUST = (
-    "Reverb has no authentication: whoever reaches the learner's port can read and change what is learned. "
+    "Reverb has no authentication: anyone who can reach the learner's port can read and change what is learned. "
     "Use a private network only."
 )
 TRUST_LEARNERS = (
-    "Neither Reverb nor TensorFlow asks who connects: whoever reaches a learner's ports can change what is learned and "
-    "run commands there. Use a private network only."
+    "Neither Reverb nor TensorFlow has authentication: anyone who can reach a learner's ports can change what is "
+    "learned and run commands there. Use a private network only."
 )
 
 
@@ -195,9 +195,7 @@ class RayActors:
         if free >= self._replay_bytes:
             return ""
         size = self._config["runtime"]["replay_gb"]
-        return (
-            f" The replay, and with it all, waits for a machine with {size:g} GB, of which {free / 1e9:.1f} are free."
-        )
+        return f" The run waits for a machine with {size:g} GB for the replay; at most {free / 1e9:.1f} GB are free."
 
     @property
     def _replay_bytes(self) -> int:

@@ -42,12 +42,12 @@ def join(address: str) -> ModuleType:
         ClusterError: Ray is not installed, there is no cluster at the address, or a `ray://` address has no port.
     """
     if address.startswith(CLIENT) and not address.rpartition(":")[2].isdecimal():
-        raise ClusterError(f"{address} has no port: Ray's client server has {CLIENT}<host>:10001 by default.")
+        raise ClusterError(f"{address} has no port; the default of Ray's client server is {CLIENT}<host>:10001.")
     os.environ.setdefault(SKIPPED_LINES, ".")
     try:
         import ray
     except ImportError:
-        raise ClusterError("Ray is not installed: .venv/bin/pip install -e .[cluster]") from None
+        raise ClusterError("Ray is not installed; install it with: .venv/bin/pip install -e .[cluster]") from None
     if address == JOINED:
         return ray
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}

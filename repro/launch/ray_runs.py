@@ -14,7 +14,7 @@ WAIT_SECONDS = 0.5
 """Seconds of a single wait for a call."""
 VERSION_SECONDS = 60.0
 """Longest wait in seconds for the machines to report their versions."""
-TRUST = "Whoever reaches Ray's ports runs commands there: use a private network only."
+TRUST = "Anyone who can reach Ray's ports can run commands there: use a private network only."
 
 
 class RayRun:
@@ -83,7 +83,7 @@ class RayRuns:
         self._most = max(sizes, default=0)
         if self._most < cores:
             raise ray_cluster.ClusterError(
-                f"a run takes {cores} cores, and no machine of the Ray cluster at {self._address} has more than "
+                f"a run needs {cores} cores, but no machine of the Ray cluster at {self._address} has more than "
                 f"{self._most}: lower --cores_per_run."
             )
         self._check_versions()

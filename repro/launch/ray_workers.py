@@ -58,8 +58,8 @@ class RayPool:
         if largest < cores:
             ray.shutdown()
             raise PopulationError(
-                f"a member takes {cores} cores, and no machine of the Ray cluster at {address} has more than "
-                f"{largest:.0f}: raise --jobs, by which the cores of this machine are divided."
+                f"a member needs {cores} cores, but no machine of the Ray cluster at {address} has more than "
+                f"{largest:.0f}: raise --jobs, which divides the cores of this machine among members."
             )
         self._stop, self._begun = path / STOP, path / BEGUN
         self._worker = ray.remote(num_cpus=cores, **ray_cluster.OWN_PROCESS)(Worker)

@@ -56,7 +56,7 @@ def check_choice(runs: Iterable[Run], only: Sequence[str], share: str) -> None:
     known = sorted({word for run in runs for word in _words(run)})
     for word in (word for text in only for word in text.split("/")):
         if word not in known:
-            raise ValueError(f"--only: the plan has no {word!r}{cli.nearest(word, known) or '.'}")
+            raise ValueError(f"--only: no run of the plan has the word {word!r}{cli.nearest(word, known) or '.'}")
 
 
 def _words(run: Run) -> set[str]:

@@ -35,7 +35,7 @@ class StudyJob(RecordedJob):
 
     def __init__(self, config: ml_collections.ConfigDict, task: str, seed: int, results_dir: Path) -> None:
         if task != config.env.task:
-            raise ValueError(f"{config.experiment} has one task, {config.env.task}, and not {task!r}.")
+            raise ValueError(f"{config.experiment} has only the task {config.env.task}, not {task!r}.")
         self.label = f"{config.experiment} {config.env.task} seed {seed}"
         self._folder = results_dir / config.paper / records.as_folder(config.experiment)
         names = (config.paper, config.experiment, config.env.task)

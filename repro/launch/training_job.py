@@ -136,8 +136,8 @@ class TrainingJob(RecordedJob):
         evaluations = self._evaluations(complete)
         if evaluations is None:
             raise JobError(
-                f"the last checkpoint in {self._trained_dir} was not evaluated; if it is broken, put a whole copy "
-                "there, or move the folder away."
+                f"the last checkpoint in {self._trained_dir} was not evaluated; if it is broken, replace it by an "
+                "intact copy, or move the folder away."
             )
         for path, (task, evaluation) in zip(self.record_paths, evaluations.items(), strict=True):
             records.write_record(path, self._make_record(complete, task, evaluation, len(cores)))
@@ -174,8 +174,8 @@ class TrainingJob(RecordedJob):
         begun, version = behaviour.of_record(json.loads(self._origin.read_text())), self._behaviour_version()
         if begun != version:
             return (
-                f"the run in {self.run_dir} began with behaviour version {begun} of its agent, which is {version} now: "
-                "move the folder away."
+                f"the run in {self.run_dir} began with behaviour version {begun} of its agent, whose version is now "
+                f"{version}: move the folder away."
             )
         try:
             changed = changed_settings(self.run_dir, self.config.to_dict(), self.seed)
@@ -260,7 +260,8 @@ class TrainingJob(RecordedJob):
         path, (unit, _) = self._trained_dir / COMPLETE, budget(resolve(self.config))
         complete = read_complete(path.parent)
         if missing := [name for name in (f"num_env_{unit}", *NEEDED) if name not in complete]:
-            raise JobError(f"{path} lacks {', '.join(missing)}, as that of an older version: move the folder away.")
+            names = ", ".join(missing)
+            raise JobError(f"{path} has no {names}; it may be from an older version: move the folder away.")
         return complete
 
     def _behaviour_version(self) -> int:

@@ -71,7 +71,7 @@ class WorkerPool:
         except BrokenProcessPool:
             self.stop()
             raise PopulationError(
-                "A member's process was killed, perhaps for want of memory: go on with fewer --jobs."
+                "A member's process was killed, perhaps because memory ran out: continue with fewer --jobs."
             ) from None
         except Exception:
             self.stop()  # the other members save and end now, as after a signal

@@ -18,13 +18,15 @@ from repro.regression.reference_values import ReferenceValues
 from repro.regression.trainings import DeadProcessError, RunResult, Training, judge_tries, train_all
 
 ONLY = flags.DEFINE_list("only", [], "Reference runs, or words of their names such as acer; all if not given.")
-FAST = flags.DEFINE_bool("fast", False, "Leave out the runs that find no mistake that other runs miss.")
-SHARE = flags.DEFINE_string("share", "1/1", "k/n: every n-th of the runs by length, from the k-th on.")
-JOBS = flags.DEFINE_integer("jobs", 2, "Trainings side by side.", 1)
+FAST = flags.DEFINE_bool("fast", False, "Leave out the runs that find only mistakes that others find as well.")
+SHARE = flags.DEFINE_string("share", "1/1", "k/n: every n-th run by length, from the k-th on.")
+JOBS = flags.DEFINE_integer("jobs", 2, "Number of trainings in parallel.", 1)
 JSON = cli.define_json()
-MAKE_BANDS = flags.DEFINE_bool("make_bands", False, "Train the missing seeds of those that bands are made from.")
-AGAIN = flags.DEFINE_bool("again", False, "With --make_bands: train all seeds again, as after a change of the agent.")
-SEEDS = flags.DEFINE_integer("seeds", 12, "With --make_bands: number of seeds.", reference_values.MIN_SEEDS)
+MAKE_BANDS = flags.DEFINE_bool("make_bands", False, "Train the missing seeds from which bands are made.")
+AGAIN = flags.DEFINE_bool(
+    "again", False, "With --make_bands: train all seeds again, as is needed when an agent changes."
+)
+SEEDS = flags.DEFINE_integer("seeds", 12, "Number of seeds for --make_bands.", reference_values.MIN_SEEDS)
 
 FIRST_BAND_SEED, FIRST_SEED = 1, 1_001
 """First seed that bands are made from, and first seed that is judged by them."""
@@ -37,9 +39,9 @@ def main(argv: list[str]) -> None:
     if not runs:
         cli.fail(f"--fast leaves out all of --only={','.join(ONLY.value)}.")
     if (AGAIN.value or SEEDS.present) and not MAKE_BANDS.value:
-        cli.fail("--again and --seeds are of --make_bands.")
+        cli.fail("--again and --seeds are only allowed with --make_bands.")
     if SHARE.present and MAKE_BANDS.value:
-        cli.fail("--share is of a check, not of --make_bands.")
+        cli.fail("--share is not allowed with --make_bands.")
     try:
         first, step = parse_share(SHARE.value)
     except ValueError as error:
@@ -66,7 +68,7 @@ def _check_all(runs: Sequence[ReferenceRun], first: int, step: int) -> bool:
     bands = {run.name: reference_values.bands_of(run, references) for run in runs}
     runs = sorted(runs, key=lambda run: -references[run.name].seconds)[first - 1 :: step]
     if not runs:
-        cli.fail(f"--share={first}/{step}: no reference run is in this share of them.")
+        cli.fail(f"--share={first}/{step}: this share has no reference run.")
     bands = {run.name: bands[run.name] for run in runs}
     results = check(runs, bands, JOBS.value)
     cli.write_json(JSON.value, {name: _as_json(result) for name, result in results.items()})
@@ -136,7 +138,7 @@ def make_bands(runs: Sequence[ReferenceRun], seeds: int, jobs: int, again: bool)
     for training in train_all(wanted, jobs, lambda _: None):
         run = training.run
         if training.error:
-            cli.fail(f"{run.name} seed {training.seed} failed, and no band can be made of it: {training.error}", code=1)
+            cli.fail(f"{run.name} seed {training.seed} failed, so no band can be made: {training.error}", code=1)
         found[run.name][training.seed] = training
         left[run.name] -= 1
         print(f"{run.name} seed {training.seed}: {training.seconds:.1f} s", flush=True)
@@ -149,7 +151,7 @@ def make_bands(runs: Sequence[ReferenceRun], seeds: int, jobs: int, again: bool)
 def _extended(reference: ReferenceValues | None, run: ReferenceRun, new: Sequence[Training]) -> ReferenceValues:
     old = reference.values if reference else {name: [] for name in new[0].values}
     if any(training.values.keys() != old.keys() for training in new):
-        cli.fail(f"{run.name} measures other things than its reference values hold; train them --again.", code=1)
+        cli.fail(f"{run.name} has other measures than its reference values; train all seeds with --again.", code=1)
     values = {
         name: [*numbers, *(float(f"{training.values[name]:.5g}") for training in new)] for name, numbers in old.items()
     }

@@ -64,9 +64,9 @@ def bands_of(run: ReferenceRun, references: Mapping[str, ReferenceValues]) -> di
         raise ReferenceValuesError(f"{run.name} has no reference values; {remake}.")
     reference = references[run.name]
     if reference.fingerprint != run.fingerprint():
-        raise ReferenceValuesError(f"The settings of {run.name} are not those of its reference values; {remake}.")
+        raise ReferenceValuesError(f"The settings of {run.name} have changed since its reference values; {remake}.")
     if reference.num_seeds < MIN_SEEDS:
-        raise ReferenceValuesError(f"{run.name} has {reference.num_seeds} of {MIN_SEEDS} seeds; {remake}.")
+        raise ReferenceValuesError(f"{run.name} has {reference.num_seeds} seeds and needs {MIN_SEEDS}; {remake}.")
     try:
         return {name: make_band(name, values) for name, values in reference.values.items()}
     except ValueError as error:

@@ -96,7 +96,7 @@ def judge_tries(tries: Sequence[Training], bands: Mapping[str, Band]) -> RunResu
     finished = [training for training in tries if not training.error]
     for training in finished:
         if unknown := sorted(training.values.keys() ^ bands.keys()):
-            problem = f"{', '.join(unknown)}: measured without a band, or not measured any more"
+            problem = f"{', '.join(unknown)}: measured but without a band, or no longer measured"
             remedy = f"make bands with --make_bands --again --only={training.run.name}."
             return RunResult(tries, [], [], f"{problem}; {remedy}")
     outliers = [judge(training.values, bands) for training in finished]
@@ -142,7 +142,7 @@ def train_all(
                 yield training
     except concurrent.futures.process.BrokenProcessPool as error:
         raise DeadProcessError(
-            "a training process was killed, as when memory runs out: try again with --jobs=1."
+            "a training process was killed, perhaps because memory ran out: try again with --jobs=1."
         ) from error
     finally:
         pool.shutdown(wait=not running, cancel_futures=True)  # Python complains at exit while idle processes end

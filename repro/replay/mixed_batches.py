@@ -49,11 +49,13 @@ class MixedBatches:
 
     def __init__(self, spec: Trajectory, unroll_length: int, capacity: int, num_replayed: int) -> None:
         if num_replayed < 1:
-            raise ValueError(f"A batch must have one replayed unroll at least, not {num_replayed}.")
+            raise ValueError(f"A batch must have 1 or more replayed unrolls, got {num_replayed}.")
         check_fits("replay.capacity", capacity, capacity * UnrollReplay(spec, unroll_length, 1).nbytes)
         self._replay = UnrollReplay(spec, unroll_length, capacity)
         if capacity < (needed := min_capacity(spec)):
-            raise ValueError(f"replay.capacity={capacity}: a replay of frames must hold {needed} unrolls at least.")
+            raise ValueError(
+                f"replay.capacity={capacity}: choose {needed} or more, the fewest unrolls for a replay of frames."
+            )
         self._versions = np.full(capacity, NO_VERSION, np.int64)  # the version of unroll i is at i % capacity
         self._num_replayed = num_replayed
 
@@ -86,7 +88,7 @@ class MixedBatches:
         self._replay.check_valid()
         filled = min(self._replay.end, len(self._versions))
         if (self._versions[:filled] == NO_VERSION).any() or (self._versions[filled:] != NO_VERSION).any():
-            raise RuntimeError(f"Not all of the {filled} stored unrolls, and they alone, have a behaviour version.")
+            raise RuntimeError(f"The slots with a behaviour version are not those of the {filled} stored unrolls.")
 
     def get_state(self) -> dict[str, Any]:
         """Returns everything that `mix` depends on; the arrays are views of the replay's memory, not copies."""

@@ -105,8 +105,8 @@ class SequenceMemory:
         """
         if saved is not None and saved.exists():
             raise ValueError(
-                f"{saved} is a replay on Reverb, as lockstep runs of earlier versions had it: start again in a new "
-                "run_dir, or go on with the version that wrote it."
+                f"{saved} is a replay on Reverb, from a lockstep run of an earlier version: start again in a new "
+                "run_dir, or continue with that version."
             )
 
     def __len__(self) -> int:
@@ -202,7 +202,9 @@ class SequenceMemory:
             RuntimeError: an invariant is broken; the message says which.
         """
         if not 0 <= len(self) <= self.settings.capacity:
-            raise RuntimeError(f"Sequences {self._first} to {self._end - 1} are more than {self.settings.capacity}.")
+            raise RuntimeError(
+                f"Sequences {self._first} to {self._end - 1} are more than the capacity of {self.settings.capacity}."
+            )
         self.steps.check_valid(self._held_steps)
         if self.frames is not None:
             self.frames.check_valid(self._held_frames)

@@ -47,7 +47,7 @@ class Sample(NamedTuple):
 def check_priorities(priorities: np.ndarray) -> None:
     """Raises ValueError if a priority is negative or not finite."""
     if not (np.isfinite(priorities) & (priorities >= 0)).all():
-        raise ValueError(f"A priority must be a number of at least 0; given were {priorities.tolist()}.")
+        raise ValueError(f"Priorities must be numbers of 0 or more, got {priorities.tolist()}.")
 
 
 def make_writer(

@@ -43,7 +43,7 @@ class SharedRows:
         """
         count = len(values[0])
         if count > self.room:
-            raise ValueError(f"{count} rows do not fit into the {self.room} that are free.")
+            raise ValueError(f"{count} rows do not fit into the {self.room} free rows.")
         again = min(count, self._num_free)
         rows = np.empty(count, np.int32)
         rows[:again] = self._free[self._num_free - again : self._num_free]

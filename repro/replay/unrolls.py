@@ -48,7 +48,7 @@ class UnrollReplay:
 
     def __init__(self, spec: Trajectory, unroll_length: int, capacity: int) -> None:
         if capacity < 1:
-            raise ValueError(f"The replay must hold one unroll at least, not {capacity}.")
+            raise ValueError(f"The capacity of a replay must be 1 or more, got {capacity}.")
         self._spec = unwrapped(spec)
         self.capacity = capacity
         self._end = 0  # number of the next unroll; unroll i is stored at i % capacity

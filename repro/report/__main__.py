@@ -24,10 +24,10 @@ def main(argv: list[str]) -> None:
     values = flags.FLAGS
     results_dir, out = pathlib.Path(values.results_dir), pathlib.Path(values.out)
     if values["results_dir"].present and not results_dir.is_dir():
-        cli.fail(f"there is no directory {values.results_dir!r} with records.")
+        cli.fail(f"--results_dir={values.results_dir}: there is no such folder.")
     pictures = [PICTURE.fullmatch(picture) for picture in values.picture]
     if None in pictures:
-        cli.fail("--picture needs PAPER/EXPERIMENT/TASK=FILE, as impala/atari_shallow/breakout=docs/breakout.png.")
+        cli.fail("--picture needs PAPER/EXPERIMENT/TASK=FILE, such as impala/atari_shallow/breakout=docs/breakout.png.")
     try:
         files = [values.markdown] if values.markdown else []
         files += [picture[4] for picture in filter(None, pictures)]
@@ -45,7 +45,7 @@ def main(argv: list[str]) -> None:
         for picture in filter(None, pictures):
             if not save_picture(contents, *picture.groups()):
                 *names, file = picture.groups()
-                print(f"No run of {'/'.join(names)} in {results_dir} has a learning curve: {file} is as it was.")
+                print(f"No run of {'/'.join(names)} in {results_dir} has a learning curve; {file} was not changed.")
         if values.markdown:
             path_md = pathlib.Path(values.markdown)
             path_md.write_text(results_page(contents.rows, contents.external, contents.stored), encoding="utf-8")

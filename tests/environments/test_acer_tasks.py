@@ -578,9 +578,9 @@ def test_names_and_wrong_settings() -> None:
         make("walker", control_cost_of="asked")
     with pytest.raises(ValueError, match="control_cost_of must be one of executed, chosen, got 'asked'"):
         TASKS["walker"]("asked")
-    with pytest.raises(ValueError, match="lacks the field 'max_steps'"):
+    with pytest.raises(ValueError, match="has no field 'max_steps', which is required"):
         make_acer_task({"task": "walker"}, 1, 0)
-    with pytest.raises(ValueError, match="has a field 'version' that is not read"):
+    with pytest.raises(ValueError, match="has a field 'version' that nothing reads"):
         make_acer_task({"task": "walker", "max_steps": 500, "version": "v5"}, 1, 0)
     walker = make("walker")
     walker.reset()

@@ -129,9 +129,9 @@ def test_states_of_others_are_refused() -> None:
     environment.reset()
     environment.step(np.array([1, 2]))
     state = environment.get_state()
-    with pytest.raises(ValueError, match="state is of breakout, the environment of pong"):
+    with pytest.raises(ValueError, match="state is of breakout, the environment is pong"):
         make(0, task="pong").set_state(state)
-    with pytest.raises(ValueError, match="state is of 2 environments, the environment of 1"):
+    with pytest.raises(ValueError, match="state is of 2 environments, the batch has 1"):
         make_atari({**PROTOCOL, "task": "breakout"}, 1, seed=0).set_state(state)
     wrong = {**state, "actions": state["actions"] * 0 + 3, "seeds": state["seeds"] + 1}
     with pytest.raises(RuntimeError, match="replayed games differ from the saved ones"):

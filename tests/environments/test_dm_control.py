@@ -305,11 +305,11 @@ def test_names_and_wrong_settings() -> None:
         ({"observed": "positions"}, "observed must be one of features, pixels, got 'positions'"),
         ({"max_steps": -1}, "max_steps must be at least 0, got -1"),
         ({"image_size": 241}, "image_size must lie between 1 and 240, got 241"),
-        ({"version": "v5"}, "has a field 'version' that is not read"),
+        ({"version": "v5"}, "has a field 'version' that nothing reads"),
     ):
         with pytest.raises(ValueError, match=message):
             make("walker_walk", **fields)
-    with pytest.raises(ValueError, match="lacks the field 'observed'"):
+    with pytest.raises(ValueError, match="has no field 'observed', which is required"):
         make_dm_control({"task": "walker_walk", "max_steps": 0}, 1, 0)
     walker = make("walker_walk")
     walker.reset()

@@ -295,7 +295,7 @@ def test_agents_for_vectors_or_continuous_actions_are_refused(make):
         make_environment(config_of(), 1, 0, is_continuous=True)
     with pytest.raises(ValueError, match="needs vectors"):
         _ = make().state_size
-    with pytest.raises(ValueError, match="needs a limit"):
+    with pytest.raises(ValueError, match="episodes have no known time limit, and this agent needs one"):
         _ = make().max_steps
 
 
@@ -307,7 +307,7 @@ def test_agents_for_vectors_or_continuous_actions_are_refused(make):
         ("instruction_vocabulary", 1, "at least 2"),
         ("timeout", 0.0, "timeout must be above 0"),
         ("level_set", 2**31, "below 2"),
-        ("fps", 30, "a field 'fps' that is not read"),
+        ("fps", 30, "a field 'fps' that nothing reads"),
     ],
 )
 def test_wrong_settings_are_refused(field, value, message):

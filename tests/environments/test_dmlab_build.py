@@ -61,9 +61,9 @@ def test_a_tree_is_written_without_the_files_that_are_missing(repository, tmp_pa
 
 def test_a_wrong_source_is_one_sentence(repository, tmp_path):
     for folder, commit, message in (
-        (tmp_path / "nowhere", "HEAD", "is no folder; clone"),
-        (tmp_path, "HEAD", "no git repository with a commit HEAD"),
-        (repository, "v9", "no git repository with a commit v9"),
+        (tmp_path / "nowhere", "HEAD", "is not a folder; give a clone of"),
+        (tmp_path, "HEAD", "is not a git repository with commit HEAD"),
+        (repository, "v9", "is not a git repository with commit v9"),
     ):
         with pytest.raises(BuildError, match=message):
             source.find_source(folder, commit)
@@ -95,7 +95,7 @@ def test_lists_of_a_build_file(tmp_path):
 
 def test_a_failed_command_names_its_error_and_its_log(tmp_path):
     log = tmp_path / "cmake.log"
-    with pytest.raises(BuildError, match=r"failed \(fatal error: no zlib.h\); .*cmake.log has all of it"):
+    with pytest.raises(BuildError, match=r"failed \(fatal error: no zlib.h\); see .*cmake.log"):
         compiling._run(log, [sys.executable, "-c", "import sys; print('x'); sys.exit('fatal error: no zlib.h')"])
 
 

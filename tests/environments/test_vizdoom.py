@@ -273,7 +273,7 @@ def test_a_state_whose_episode_comes_out_differently_is_refused(make):
         act(env, LEFT)
     state = env.get_state()
     state["played"]["0"][1] = RIGHT
-    with pytest.raises(ValueError, match="the saved basic cannot be played again, as with another version of ViZDoom"):
+    with pytest.raises(ValueError, match="the saved basic cannot be replayed, perhaps because the version of ViZDoom"):
         make().set_state(state)
     with pytest.raises(ValueError, match="the state is of basic, the environment is take_cover"):
         make(task="take_cover").set_state(state)
@@ -297,7 +297,7 @@ def test_no_episode_is_played_twice(make):
         ("height", 121, "height must lie between 1 and 120"),
         ("width", 0, "width must lie between 1 and 160"),
         ("reward_clip", "tanh", "reward_clip must be one of none, unit"),
-        ("fps", 35, "a field 'fps' that is not read"),
+        ("fps", 35, "a field 'fps' that nothing reads"),
     ],
 )
 def test_wrong_settings_are_refused(field, value, message):

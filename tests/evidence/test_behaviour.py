@@ -75,7 +75,7 @@ def test_rows_that_rest_on_stale_records_fail_the_check(configs, tmp_path):
     assert len(found.stale) == 5
     assert not found.passed
     (row, *_) = [error.message for error in found.errors if "| breakout |" in error.message]
-    assert "docs/results.md rests on stale records, make report writes it again" in row
+    assert "docs/results.md is made from stale records; rewrite it with make report" in row
     assert not [row for row in found.rows if row.agent == "impala_shallow" and row.task == "breakout" and row.seeds]
     written = tmp_path / "results.md"
     written.write_text("| another page |\n")

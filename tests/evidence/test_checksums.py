@@ -29,7 +29,7 @@ def test_untouched_numbers_pass(numbers):
     ("change", "words"),
     [
         (lambda d: (d / "impala.json").write_text('{"value": 64.043}'), "impala.json have changed"),
-        (lambda d: (d / "normalisers" / "atari57.json").unlink(), "atari57.json are gone"),
+        (lambda d: (d / "normalisers" / "atari57.json").unlink(), "atari57.json are missing"),
         (lambda d: (d / "acer.json").write_text("{}"), "acer.json have no checksum"),
         (lambda d: (d / "SHA256SUMS").unlink(), "SHA256SUMS could not be read"),
     ],
@@ -38,7 +38,7 @@ def test_each_change_is_one_sentence_with_the_remedy(numbers, change, words):
     change(numbers)
     (sentence,) = checksums.changes(numbers, checksums.PUBLISHED)
     assert words in sentence
-    remedy = sentence.split("if that is meant: ")[1]
+    remedy = sentence.split("if this is intended, run: ")[1]
     subprocess.run(remedy, shell=True, check=True)
     assert checksums.changes(numbers, checksums.PUBLISHED) == []
 
@@ -103,7 +103,7 @@ def test_a_list_with_a_line_that_is_none_of_it_is_named_and_kept(tmp_path, line)
     listed = tmp_path / "SHA256SUMS"
     listed.write_text(text := f"{listed.read_text()}{line}\n")
     (sentence,) = checksums.changes(tmp_path, checksums.RECORDS)
-    assert f"(line 2 is no checksum with a name: {line!r}); if that is meant" in sentence
+    assert f"(line 2 is not a checksum with a name: {line!r}); if this is intended" in sentence
     with pytest.raises(records.RecordError, match=r"seed_2.json is written, but not its checksum in .* \(line 2 is no"):
         write(tmp_path, make_record(2))
     assert path.with_name("seed_2.json").exists()

@@ -52,7 +52,7 @@ def test_a_publication_is_one_in_the_folder_of_the_row(tmp_path):
         dataclasses.replace(row, directory=tmp_path),
         dataclasses.replace(row, protocol={"publication": ["dm_control_a3c", "A4C"]}),
     ):
-        with pytest.raises(published.PublishedError, match="no table or column of context: dm_control_a3c"):
+        with pytest.raises(published.PublishedError, match="an unknown table or column of context: dm_control_a3c"):
             claim_kinds.find_claim(other)
 
 
@@ -72,5 +72,5 @@ def test_a_ratio_of_leads_is_of_means_or_of_medians_over_the_games():
     "claim", [None, "better", "rank_correlation", "logged_at_the_end", "human_gap_mean_ratio", "share_of_log_above"]
 )
 def test_a_claim_that_is_none_or_lacks_a_field_is_refused(claim):
-    with pytest.raises(published.PublishedError, match=f"no such claim, '{claim}'"):
+    with pytest.raises(published.PublishedError, match=f"an unknown claim, '{claim}'"):
         claim_kinds.find_claim(printed_claim(claim))

@@ -102,7 +102,7 @@ def test_a_task_without_a_number_an_other_unit_and_an_other_environment_have_no_
 
 def test_a_column_that_is_not_there_is_an_error(tmp_path):
     wrong = TABLE | {"compared": [TABLE["compared"][0] | {"column": "thiers"}]}
-    with pytest.raises(published.PublishedError, match="compare with no column 'thiers'"):
+    with pytest.raises(published.PublishedError, match="compare with an unknown column, 'thiers'"):
         rows(tmp_path, Group(records(5.0)), wrong)
 
 

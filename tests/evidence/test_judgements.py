@@ -86,7 +86,7 @@ def test_a_run_that_diverged_makes_no_band_and_is_a_regression_where_no_other_di
     diverged = _with_score(runs[0], 13.0) | {"seed": 9, "diverged": "update 7 gave loss=nan"}
     found = _judge_rerun(diverged, runs)
     assert (found.fell_out, found.kind) == (True, judgements.OWN)
-    assert "diverged (update 7 gave loss=nan), as none of the 5 others of its group did" in found.message
+    assert "diverged (update 7 gave loss=nan), unlike the 5 others of its group" in found.message
     assert _judge_rerun(diverged, runs[:1]).fell_out  # too few for a band, and enough to say that it did not
     assert not _judge_rerun(diverged, []).fell_out
     assert not _judge_rerun(diverged | {"scale": "paper"}, runs).fell_out
@@ -252,7 +252,5 @@ def test_reproduce_says_of_a_rerun_that_diverged_that_no_other_did(monkeypatch):
         stored = [records.StoredRecord(pathlib.Path("runs/again/seed_9.json"), diverged)]
         reproduce._show_bands(stored, committed_here(), console)
     said = console.file.getvalue()
-    assert (
-        "seed_9.json is of a run that diverged (update 7 gave loss=nan), as none of the 5 others of its group" in said
-    )
+    assert "seed_9.json is of a run that diverged (update 7 gave loss=nan), unlike the 5 others of its group" in said
     assert "have no band" not in said

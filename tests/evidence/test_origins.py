@@ -47,8 +47,8 @@ def test_a_commit_of_the_history_is_no_fault(checkout):
     ("git_commit", "words"),
     [
         ("0" * 40, "at commit 0000000000, which is not in the history"),
-        ("{head}-dirty", "with changes of commit {head:.10} that were not committed"),
-        (None, "no git checkout of its own"),
+        ("{head}-dirty", "with uncommitted changes of commit {head:.10}"),
+        (None, "from code without a git checkout of its own, so its commit is not known"),
     ],
 )
 def test_code_that_is_gone_is_a_fault_of_a_committed_record(checkout, git_commit, words):

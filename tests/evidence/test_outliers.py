@@ -66,7 +66,7 @@ def test_a_record_that_changed_is_not_the_one_that_is_known(tmp_path, items):
     found = judgements.judge_by((), items, outliers=explained)
     assert found[-1].fell_out
     assert outliers.find_errors(listed, found) == [
-        f"OUTLIERS.json has {tmp_path / PATH} with a mean of -19.0, and it holds -20.0"
+        f"OUTLIERS.json has {tmp_path / PATH} with a mean of -19.0, but the record has -20.0"
     ]
 
 
@@ -77,7 +77,7 @@ def test_an_entry_that_explains_nothing_is_a_fault(tmp_path, items):
     (sentence,) = outliers.find_errors(listed, found)
     assert "seed_3.json, which is not out of its band" in sentence
     (sentence,) = outliers.find_errors(write(tmp_path, -20.0), found)
-    assert "of which there is no current record" in sentence
+    assert "which has no current record" in sentence
 
 
 def test_a_rerun_is_judged_without_the_outlier(tmp_path, items):

@@ -36,8 +36,11 @@ def _set(name, value):
 
 
 FAULTS = {
-    "missing field": (lambda record: record.pop("num_env_frames"), "it needs one of num_env_frames and num_env_steps"),
-    "two budgets": (_set("num_env_steps", 1), "it needs one of num_env_frames and num_env_steps"),
+    "missing field": (
+        lambda record: record.pop("num_env_frames"),
+        "it needs exactly one of num_env_frames and num_env_steps",
+    ),
+    "two budgets": (_set("num_env_steps", 1), "it needs exactly one of num_env_frames and num_env_steps"),
     "rate of another unit": (
         lambda record: record.update(steps_per_second=record.pop("frames_per_second")),
         "it needs the rate of its budget, one of frames_per_second and steps_per_second",
@@ -48,7 +51,7 @@ FAULTS = {
     "path in a name": (_set("task", "../pong"), "task"),
     "truth value as seed": (_set("seed", True), "seed"),
     "short hash": (_set("config_sha256", "abc"), "config_sha256"),
-    "hash of another config": (_set("config_sha256", "0" * 64), "config_sha256 is not that of config"),
+    "hash of another config": (_set("config_sha256", "0" * 64), "config_sha256 does not match config"),
     "NaN mean": (_set("evaluation.mean", float("nan")), "NaN or infinity"),
     "infinity in the config": (_set("config.learner.learning_rate", float("inf")), "NaN or infinity"),
     "mean of other returns": (_set("evaluation.mean", -99.0), "evaluation.mean is -99.0 but the returns have mean"),

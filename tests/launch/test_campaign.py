@@ -112,7 +112,7 @@ def test_failures_in_a_row_end_it_and_those_of_other_processes_are_not_kept(fold
         assert follower.refusal(items[-1].job) is None
         follower.ended(item.job, "disk full", False)
     assert len(folder.failures()) == campaign.FAILURES_IN_A_ROW - 1
-    with pytest.raises(NoMoreError, match="5 runs failed one after the other"):
+    with pytest.raises(NoMoreError, match="5 runs failed in a row, perhaps for the same reason"):
         follower.refusal(items[-1].job)
 
 
@@ -170,10 +170,10 @@ def test_the_state_and_the_summary(folder):
     assert folder.read_state() == "pausing"
     follower.tick([], jobs)
     assert folder.read_state() == "paused"
-    assert console.export_text().count("Paused, all runs are saved") == 1
+    assert console.export_text().count("Paused: all runs are saved") == 1
     now[0] = campaign.SUMMARY_SECONDS
     follower.tick([], jobs)
-    assert "3 of 5 runs done; 2.0 core-hours left, some 1.0 hours on 2 cores" in console.export_text()
+    assert "3 of 5 runs done; 2.0 core-hours left, about 1.0 hours on 2 cores" in console.export_text()
 
 
 def test_runs_that_were_refused_are_counted(folder):
@@ -261,7 +261,7 @@ def test_pause_kill_and_restart_lose_no_run_and_a_failed_one_is_set_aside(tmp_pa
     folder = CampaignFolder(tmp_path / "runs/campaign")
     folder.pause()  # before the run can end; what --pause does besides is to wait
     paused = call(tmp_path, "--pause")
-    assert "all runs are saved and their cores free" in paused.stdout
+    assert "all runs are saved and their cores are free" in paused.stdout
     assert not is_training(run_dir)
     checkpoints = sorted((run_dir / "checkpoints").glob("checkpoint_*"))
     assert checkpoints
@@ -283,7 +283,7 @@ def test_pause_kill_and_restart_lose_no_run_and_a_failed_one_is_set_aside(tmp_pa
     text = (tmp_path / "log.txt").read_text()
     assert text.count("Pendulum-v1 seed 1: begins") == 1
     assert "1 run is left out: DeepMind Lab is not built here" in text
-    assert "1 runs failed or were refused, 1 are left out, all others are done." in " ".join(text.split())
+    assert "1 runs failed or were refused, 1 are left out; all others are done." in " ".join(text.split())
     assert "Pendulum-v1/impala/smoke/seed_1 is set aside" in text
 
     shown = call(tmp_path, "--dry_run")
@@ -291,13 +291,13 @@ def test_pause_kill_and_restart_lose_no_run_and_a_failed_one_is_set_aside(tmp_pa
     assert "is not paused" in call(tmp_path, "--resume").stdout
     wrong = call(tmp_path, "--only=pongg")
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
-    assert "--only: the plan has no 'pongg'; did you mean 'pong'?" in wrong.stderr
+    assert "--only: no run of the plan has the word 'pongg'; did you mean 'pong'?" in wrong.stderr
 
 
 @pytest.mark.parametrize(
     ("flag", "sentence"),
     [
-        ("--only=pongg", "--only: the plan has no 'pongg'; did you mean 'pong'?\n"),
+        ("--only=pongg", "--only: no run of the plan has the word 'pongg'; did you mean 'pong'?\n"),
         ("--share=4/3", "--share='4/3': give k/n with k from 1 to n, such as 1/2.\n"),
     ],
 )

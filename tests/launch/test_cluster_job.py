@@ -157,7 +157,7 @@ def test_what_is_lost_goes_on_elsewhere_from_the_last_checkpoint_that_came_back(
     assert head.start().join() is None
     assert found == {"saved": [10], "rows": "updates\n7\n", "machines": ["m0", "m1"], "output": False}
     (line,) = head.said
-    assert line.endswith("seed 1 was lost on m0 (it died); it goes on elsewhere from what came back.")
+    assert line.endswith("seed 1 was lost on m0 (it died); it continues elsewhere from the files received so far.")
     assert records.read_record(head.job.record_paths[0]) == RECORD
 
 
@@ -319,7 +319,9 @@ def test_another_version_is_refused_before_anything_is_sent(tmp_path, monkeypatc
     cluster = FakeCluster()
     cluster.version = "other"
     error = Head(tmp_path, cluster).start().join()
-    assert str(error) == "m0 has another version of this suite than the head: bring all machines to one commit."
+    assert (
+        str(error) == "m0 has another version of this suite than the head: check out the same commit on all machines."
+    )
     assert [method for method, _ in cluster.runs[0].calls] == ["describe"]
 
 
@@ -476,17 +478,18 @@ def test_runs_of_a_machine_have_cores_of_their_own_and_clean_up_after_a_killed_o
     assert not killed._folder.exists()
 
 
-def test_a_run_is_refused_in_a_folder_that_others_can_write_to(tmp_path, monkeypatch):
+@pytest.mark.parametrize("mode", [0o777, 0o750, 0o701])
+def test_a_run_is_refused_in_a_folder_of_others_or_to_which_they_have_access(mode, tmp_path, monkeypatch):
     MachineRun(1).prepare(RUN, None)
     (place,) = tmp_path.glob("repro-runs-*")
     assert place.stat().st_mode & 0o777 == 0o700
-    place.chmod(0o777)
-    with pytest.raises(PermissionError, match="Others than this user can write to it"):
+    place.chmod(mode)
+    with pytest.raises(PermissionError, match="Other users have access to it; run chmod 700 on it"):
         MachineRun(1).prepare(RUN, None)
     place.chmod(0o700)
     monkeypatch.setattr(os, "geteuid", lambda: int(place.name.rpartition("-")[2]) + 1)
     place.rename(tmp_path / f"repro-runs-{os.geteuid()}")  # made by somebody else
-    with pytest.raises(PermissionError):
+    with pytest.raises(PermissionError, match="Folder of another user"):
         MachineRun(1).prepare(RUN, None)
 
 

@@ -21,7 +21,7 @@ def test_a_configuration_with_the_name_of_another_is_refused(monkeypatch):
     copied = gymnasium.get_config("smoke")
     monkeypatch.setattr(jobs, "experiments", lambda paper: ["gymnasium", "mine"])
     monkeypatch.setitem(sys.modules, "paper_configs.impala.mine", SimpleNamespace(get_config=lambda scale: copied))
-    with pytest.raises(ValueError, match=r"impala/mine\.py: config\.experiment is 'gymnasium' and must be 'mine'"):
+    with pytest.raises(ValueError, match=r"impala/mine\.py: config\.experiment must be 'mine', got 'gymnasium'"):
         jobs.load_config("impala", "mine", "smoke")
     renamed = copied.copy_and_resolve_references()
     renamed.experiment = "mine"
@@ -68,11 +68,11 @@ def test_a_file_elsewhere_is_an_experiment_by_its_path(tmp_path, monkeypatch):
     with pytest.raises(Stopped):
         job.run([0], quiet=True)
     assert {f"--config={file}:smoke", f"--config.experiment={file}"} < set(called[0])
-    with pytest.raises(ValueError, match=r"lander\.py: config\.paper is 'impala' and must be 'acer'"):
+    with pytest.raises(ValueError, match=r"lander\.py: config\.paper must be 'acer', got 'impala'"):
         jobs.load_config("acer", name, "smoke")
     other = tmp_path / "other.py"
     other.write_text(OWN.replace("get_config(scale)\n", "get_config('desk')\n"))
-    with pytest.raises(ValueError, match=r"other\.py: config\.scale is 'desk' and must be 'smoke'"):
+    with pytest.raises(ValueError, match=r"other\.py: config\.scale must be 'smoke', got 'desk'"):
         jobs.load_config("impala", str(other), "smoke")
 
 
@@ -81,7 +81,7 @@ def test_the_name_of_a_file_is_that_of_its_experiment_or_its_path():
     assert jobs.name_of_file("impala", "./paper_configs/../mine/lander.py") == "mine/lander.py"
     assert jobs.name_of_file("impala", f"{Path.cwd()}/mine/lander.py") == "mine/lander.py"
     assert jobs.name_of_file("impala", "../lander.py") == str(Path.cwd().parent / "lander.py")
-    with pytest.raises(ValueError, match="a path may have letters, digits and the characters"):
+    with pytest.raises(ValueError, match="a path may only have the characters"):
         jobs.name_of_file("impala", "my configs/lander.py")
 
 

@@ -204,7 +204,7 @@ def test_a_piece_of_several_tasks_gives_the_mean_return_of_each(tmp_path):
 def test_an_interval_below_two_updates_is_an_error_of_the_first_piece(tmp_path):
     piece = make_piece(tmp_path / "member")
     piece.config["population"]["interval"] = 2 * STEPS - 1
-    with pytest.raises(ValueError, match="population.interval=319 is too short for updates of 160 steps: take two"):
+    with pytest.raises(ValueError, match="population.interval=319 is too short for updates of 160 steps: choose 320"):
         train(piece)
 
 

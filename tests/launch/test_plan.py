@@ -170,7 +170,7 @@ def test_words_choose_runs_and_slashes_narrow_down():
 @pytest.mark.parametrize(
     ("only", "share", "sentence"),
     [
-        (["Hoper"], "1/1", "the plan has no 'Hoper'; did you mean 'Hopper'?"),
+        (["Hoper"], "1/1", "no run of the plan has the word 'Hoper'; did you mean 'Hopper'?"),
         ([], "3/2", "--share='3/2': give k/n with k from 1 to n"),
         ([], "0/2", "--share='0/2'"),
         ([], "half", "--share='half'"),

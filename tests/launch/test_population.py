@@ -133,7 +133,7 @@ def test_boundaries_are_the_burn_in_the_intervals_and_the_budget():
     assert of(20, 10, 54) == [20, 30, 40, 54]
     assert of(20, 10, 56) == [20, 30, 40, 50, 56]
     assert of(20, 100, 30) == [30]
-    with pytest.raises(ValueError, match="population.burn_in=20 leaves nothing of a budget of 20."):
+    with pytest.raises(ValueError, match="population.burn_in=20: choose less than the budget, 20."):
         of(20, 10, 20)
 
 
@@ -332,7 +332,7 @@ def test_a_config_without_a_field_is_an_error(tmp_path):
     config = gymnasium.get_config("smoke")
     with pytest.raises(ValueError, match="gymnasium has no section 'population'"):
         Population(config, 1, tmp_path)
-    with pytest.raises(ValueError, match="population.entropy_cost stands for loss.entropy_cost, which"):
+    with pytest.raises(ValueError, match="population.entropy_cost sets loss.entropy_cost, which"):
         apply_hparams({"loss": {}}, {"entropy_cost": 1.0})
     with pytest.raises(ValueError, match="population.normaliser has no reference scores for CartPole-v1"):
         Population(make_config(normaliser="atari57"), 1, tmp_path)
@@ -340,7 +340,7 @@ def test_a_config_without_a_field_is_an_error(tmp_path):
         Population(make_config(normaliser="atari58"), 1, tmp_path)
     config = make_config()
     config.runtime.num_learners = 2
-    with pytest.raises(ValueError, match="runtime.num_learners=2: members of a population have one learner each"):
+    with pytest.raises(ValueError, match="runtime.num_learners=2: choose 1, since a member has one learner"):
         Population(config, 1, tmp_path)
     assert not any(tmp_path.iterdir())
 
@@ -348,7 +348,7 @@ def test_a_config_without_a_field_is_an_error(tmp_path):
 def test_a_population_whose_seeds_would_sample_what_it_evolves_is_an_error(tmp_path):
     config = dmlab_population.get_config("smoke")
     config.sweep.sampled = True
-    with pytest.raises(ValueError, match="sweep.sampled=True: members of a population have the hyper-parameters of"):
+    with pytest.raises(ValueError, match="sweep.sampled=True: choose False, since the section population determines"):
         Population(config, 1, tmp_path)
     assert not any(tmp_path.iterdir())
 

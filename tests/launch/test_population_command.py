@@ -64,7 +64,7 @@ def weights(path, member):
         ([CONFIG, "--config.population.size=1"], "population.size=1: evolution needs two members or more."),
         (
             [CONFIG, "--config.population.burn_in=20000"],
-            "population.burn_in=20000 leaves nothing of a budget of 20000.",
+            "population.burn_in=20000: choose less than the budget, 20000.",
         ),
         ([CONFIG, "--config.population.sise=3"], "no field 'population.sise'; did you mean 'population.size'?"),
     ],

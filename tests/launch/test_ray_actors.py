@@ -167,7 +167,7 @@ def test_a_replay_is_a_task_for_which_memory_is_set_aside(ray):
 
 def test_a_replay_is_said_to_wait_for_memory_that_no_machine_has(ray):
     config = {"agent": "r2d2", "runtime": {"num_actors": 2, "replay_gb": 2.5}}  # the one with 9 GB is gone
-    waiting = " The replay, and with it all, waits for a machine with 2.5 GB, of which 2.0 are free. "
+    waiting = " The run waits for a machine with 2.5 GB for the replay; at most 2.0 GB are free. "
     assert waiting in RayActors("auto", config, 7).describe(3)
 
 
@@ -312,7 +312,9 @@ def test_without_a_cluster_one_begins_and_handlers_of_signals_stay(ray):
 
 @pytest.mark.parametrize("address", ["ray://head", "ray://head:", "ray://head:port"])
 def test_an_address_without_a_port_is_an_error_before_it_is_tried(ray, address):
-    with pytest.raises(ClusterError, match=rf"^{address} has no port: Ray's client server has ray://<host>:10001 by"):
+    with pytest.raises(
+        ClusterError, match=rf"^{address} has no port; the default of Ray's client server is ray://<host>:10001\."
+    ):
         RayActors(address, CONFIG, 7)
     assert not ray.joined
 
@@ -334,4 +336,6 @@ def test_without_ray_the_command_says_how_to_install_it(tmp_path):
     command = [sys.executable, "-c", without_ray, *settings]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_SECONDS, check=False)
     assert done.returncode == 2, done.stderr
-    assert done.stderr.splitlines()[-1].endswith("Ray is not installed: .venv/bin/pip install -e .[cluster]")
+    assert done.stderr.splitlines()[-1].endswith(
+        "Ray is not installed; install it with: .venv/bin/pip install -e .[cluster]"
+    )

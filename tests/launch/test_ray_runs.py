@@ -111,7 +111,7 @@ def ray(monkeypatch):
 def test_a_cluster_has_room_for_what_fits_on_its_machines(ray):
     cluster = RayRuns("auto")
     assert [cluster.connect(cores) for cores in (1, 2, 3, 7)] == [12, 5, 3, 1]
-    with pytest.raises(ClusterError, match=r"takes 8 cores, and no machine .* at auto has more than 7: lower --cores"):
+    with pytest.raises(ClusterError, match=r"needs 8 cores, but no machine .* at auto has more than 7: lower --cores"):
         cluster.connect(8)
     assert "At most 5 runs at once on a Ray cluster with 3 machines and 12 cores." in cluster.describe(5)
 
@@ -185,9 +185,9 @@ def test_actors_are_spread_where_there_are_some_and_else_whole_runs(paper, exper
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (["--spread=runs"], "--spread and --jobs=0 are for a --cluster."),
-        (["--jobs=0"], "--spread and --jobs=0 are for a --cluster."),
-        (["--spread=actors", "--cluster=ray://h:1", "--agent=random"], "random in .* has no actors that could be"),
+        (["--spread=runs"], "--spread and --jobs=0 are only allowed with --cluster."),
+        (["--jobs=0"], "--spread and --jobs=0 are only allowed with --cluster."),
+        (["--spread=actors", "--cluster=ray://h:1", "--agent=random"], "random in .* has no actors that could run"),
     ],
 )
 def test_flags_that_do_not_fit_are_one_sentence(tmp_path, flags, sentence):

@@ -136,7 +136,7 @@ def test_tasks_that_wait_for_cores_do_not_hold_up_a_stop_and_those_that_have_beg
 
 
 def test_a_task_that_fits_on_no_machine_is_an_error_at_once(ray, tmp_path):
-    with pytest.raises(PopulationError, match=r"takes 5 cores, and no machine .* at local has more than 4: raise"):
+    with pytest.raises(PopulationError, match=r"needs 5 cores, but no machine .* at local has more than 4: raise"):
         RayPool("local", tmp_path, 5)
     assert not ray.is_up
     RayPool("local", tmp_path, 4)
@@ -158,7 +158,9 @@ def test_without_ray_or_a_cluster_there_is_a_sentence(ray, tmp_path, monkeypatch
     with pytest.raises(PopulationError, match=r"no Ray cluster at nowhere \(could not connect\)\."):
         RayPool("nowhere", tmp_path, 1)
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(PopulationError, match=r"Ray is not installed: .venv/bin/pip install -e .\[cluster\]"):
+    with pytest.raises(
+        PopulationError, match=r"Ray is not installed; install it with: .venv/bin/pip install -e .\[cluster\]"
+    ):
         RayPool("local", tmp_path, 1)
 
 

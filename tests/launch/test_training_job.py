@@ -98,7 +98,7 @@ def test_a_record_has_the_sizes_that_its_run_has_chosen(tmp_path):
     ("experiment", "agent"), [("theorems", ""), ("gymnasium_population", "pbt"), ("gymnasium", "random")]
 )
 def test_a_job_without_actors_for_a_cluster_is_refused(tmp_path, experiment, agent):
-    with pytest.raises(ValueError, match="has no actors that could be processes"):
+    with pytest.raises(ValueError, match="has no actors that could run as separate processes"):
         make_job(Run("impala", experiment, agent, "CartPole-v1", "smoke", 1), tmp_path, tmp_path, "auto")
 
 
@@ -131,7 +131,9 @@ def test_a_complete_run_of_an_older_version_without_what_a_record_needs_is_one_s
     (job.run_dir / "origin.json").write_text(json.dumps({"behaviour": job._behaviour_version()}))
     complete = {"evaluation": {"episodes": 1}, "num_env_steps": 20_000, "seconds": 1.0}
     (job.run_dir / "complete.json").write_text(json.dumps(complete))
-    with pytest.raises(JobError, match=r"complete\.json lacks gradient_steps, policy_lag, .*: move the folder away\.$"):
+    with pytest.raises(
+        JobError, match=r"complete\.json has no gradient_steps, policy_lag; it may be .*: move the folder away\.$"
+    ):
         job.run([0], quiet=True)
     assert not (tmp_path / "results").exists()
 

@@ -313,8 +313,8 @@ VARIANTS = [
     Variant(
         "relay: a folder may be one that others write to",
         LOCKS,
-        "status.st_uid != os.geteuid() or status.st_mode & 0o077",
-        "status.st_uid != os.geteuid()",
+        "if is_foreign or status.st_mode & 0o077:",
+        "if is_foreign:",
         f"{TEST_RELAY}::test_a_folder_that_is_not_this_users_alone_is_not_used",
     ),
     Variant(
@@ -689,7 +689,7 @@ VARIANTS = [
         MACHINE,
         "        make_private_folder(place)\n",
         "        place.mkdir(exist_ok=True)\n",
-        f"{TEST_JOB}::test_a_run_is_refused_in_a_folder_that_others_can_write_to",
+        f"{TEST_JOB}::test_a_run_is_refused_in_a_folder_of_others_or_to_which_they_have_access",
     ),
     Variant(
         "runs: what came back is lost with a machine that cannot remove the folder",

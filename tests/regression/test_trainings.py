@@ -151,8 +151,8 @@ def test_shares_are_all_runs_together_and_about_as_long(tmp_path):
     ("arguments", "sentence"),
     [
         (["--share=3/2"], "--share='3/2': give k/n with k from 1 to n, such as 1/2."),
-        (["--share=2/2", "--only=impala_catch"], "--share=2/2: no reference run is in this share of them."),
-        (["--share=1/2", "--make_bands"], "--share is of a check, not of --make_bands."),
+        (["--share=2/2", "--only=impala_catch"], "--share=2/2: this share has no reference run."),
+        (["--share=1/2", "--make_bands"], "--share is not allowed with --make_bands."),
     ],
 )
 def test_a_share_that_cannot_be_is_refused(arguments, sentence):

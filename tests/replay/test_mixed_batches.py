@@ -94,13 +94,15 @@ def test_unrolls_without_a_version_are_found():
     rng = np.random.default_rng(4)
     batches = MixedBatches(SPEC, T, CAPACITY, 1)
     batches._replay.add(group(rng, 2))
-    with pytest.raises(RuntimeError, match="Not all of the 2 stored unrolls"):
+    with pytest.raises(RuntimeError, match="are not those of the 2 stored unrolls"):
         batches.check_valid()
 
 
 def test_a_replay_of_one_unroll_of_frames_is_refused():
     frames = SPEC._replace(observation=FrameStackSpec((6, 4, STACK), tf.uint8, 0, 255))
-    with pytest.raises(ValueError, match=r"replay\.capacity=1: a replay of frames must hold 2 unrolls at least\."):
+    with pytest.raises(
+        ValueError, match=r"replay\.capacity=1: choose 2 or more, the fewest unrolls for a replay of frames\."
+    ):
         MixedBatches(frames, T, 1, 1)
     MixedBatches(frames, T, 2, 1)
     MixedBatches(SPEC, T, 1, 1)
@@ -115,7 +117,7 @@ def test_a_replay_that_does_not_fit_into_memory_is_refused(monkeypatch):
 
 
 def test_sizes_that_replay_nothing_are_refused():
-    with pytest.raises(ValueError, match="one replayed unroll at least, not 0"):
+    with pytest.raises(ValueError, match="must have 1 or more replayed unrolls, got 0"):
         MixedBatches(SPEC, T, CAPACITY, 0)
-    with pytest.raises(ValueError, match="one unroll at least, not 0"):
+    with pytest.raises(ValueError, match="The capacity of a replay must be 1 or more, got 0"):
         MixedBatches(SPEC, T, 0, 1)

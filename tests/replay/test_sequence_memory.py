@@ -289,7 +289,7 @@ def test_there_is_room_for_as_many_sequences_as_there_may_be_though_every_game_h
 def test_rows_for_which_there_is_no_room_are_refused():
     rows = SharedRows(4, [((2,), np.uint8)])
     rows.store([np.ones((3, 2), np.uint8)])
-    with pytest.raises(ValueError, match="2 rows do not fit into the 1 that are free"):
+    with pytest.raises(ValueError, match="2 rows do not fit into the 1 free rows"):
         rows.store([np.zeros((2, 2), np.uint8)])
     rows.check_valid([np.arange(3)])
     np.testing.assert_array_equal(rows.take(rows.store([np.full((1, 2), 7, np.uint8)]))[0], [[7, 7]])
@@ -301,7 +301,7 @@ def test_priorities_below_0_or_not_finite_are_refused(wrong):
     memory = filled(SETTINGS._replace(capacity=4))
     before = memory.get_state()["weights"].copy()
     keys = np.arange(memory._first, memory._end, dtype=np.uint64)
-    with pytest.raises(ValueError, match="must be a number of at least 0"):
+    with pytest.raises(ValueError, match="must be numbers of 0 or more"):
         memory.set_priorities(keys, np.array([2.0, 3.0, 4.0, wrong]))
     np.testing.assert_array_equal(memory.get_state()["weights"], before)
 

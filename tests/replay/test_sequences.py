@@ -323,7 +323,7 @@ def test_priorities_decide_how_often_a_sequence_is_sampled(tmp_path, kind):
 def test_priorities_that_are_none_are_an_error(tmp_path, kind, wrong):
     replay = started(kind, _spec(False), SequenceSettings(3, 1, 0, 100, 0.5), tmp_path)
     try:
-        with pytest.raises(ValueError, match="^A priority must be a number of at least 0; given were"):
+        with pytest.raises(ValueError, match="^Priorities must be numbers of 0 or more, got"):
             replay.set_priorities(np.array([1, 2], np.uint64), np.array([1.0, wrong]))
     finally:
         replay.close()

@@ -173,7 +173,7 @@ def test_state_goes_around():
 
 
 def test_a_replay_without_unrolls_says_so():
-    with pytest.raises(ValueError, match="one unroll at least, not 0"):
+    with pytest.raises(ValueError, match="The capacity of a replay must be 1 or more, got 0"):
         UnrollReplay(SPEC, T, 0)
     with pytest.raises(ValueError, match="empty"):
         UnrollReplay(SPEC, T, 2).sample(np.random.default_rng(0), 1)

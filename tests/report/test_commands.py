@@ -102,7 +102,7 @@ def test_wrong_unit_is_a_fault(results):
     findings = check.check(results)
     (error,) = _errors(findings)
     assert error.path == path
-    assert "is in 'percent' but the paper's number in 'game score'" in error.message
+    assert "has the unit 'percent', but the paper's number has 'game score'" in error.message
     assert [row.seeds for row in findings.rows if row.seeds] == [(1,)]
 
 
@@ -159,7 +159,7 @@ def test_changed_published_number_is_a_fault(results, tmp_path):
 def test_edited_config_is_a_fault_and_a_changed_one_stale(results):
     path = _spoil(results, lambda record: record["config"]["learner"].update(learning_rate=1.0))
     (error,) = _errors(check.check(results))
-    assert "config_sha256 is not that of config" in error.message
+    assert "config_sha256 does not match config" in error.message
     _spoil(results, lambda record: record.update(config_sha256=records.config_sha256(record["config"])))
     findings = check.check(results)
     assert _errors(findings) == []
@@ -215,7 +215,7 @@ def test_check_exits_1_on_a_fault_and_says_why(results, run):
     done = run("repro.check", f"--results_dir={results}")
     assert done.returncode == 1
     assert "fault: " in done.stdout
-    assert "it needs one of num_env_frames and num_env_steps" in done.stdout
+    assert "it needs exactly one of num_env_frames and num_env_steps" in done.stdout
 
 
 def test_stale_records_are_shown_and_no_fault(results, run):
@@ -239,12 +239,12 @@ def test_check_without_records_says_so(tmp_path, run):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("repro.check", "--results_dir=absent"), "there is no directory 'absent'"),
+        (("repro.check", "--results_dir=absent"), "--results_dir=absent: there is no such folder"),
         (("repro.check", "--paper=impla"), "did you mean 'impala'? (there are acer, "),
         (("repro.check", "--experiment=atari_shalow"), "'atari_shalow'; did you mean 'atari_shallow'?"),
         (("repro.check", "--jsn=out.json"), "Unknown command line flag 'jsn'"),
-        (("repro.check", "--json=/proc/none/out.json"), "--json=/proc/none/out.json: there is no such folder"),
-        (("repro.report", "--results_dir=absent"), "there is no directory 'absent'"),
+        (("repro.check", "--json=/proc/none/out.json"), "--json=/proc/none/out.json: its folder does not exist"),
+        (("repro.report", "--results_dir=absent"), "--results_dir=absent: there is no such folder"),
         (("repro.report", "--picture=pong.png"), "--picture needs PAPER/EXPERIMENT/TASK=FILE"),
         (
             ("repro.report", "--picture=impala/mine/pong=pong.png"),

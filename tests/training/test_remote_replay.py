@@ -427,7 +427,7 @@ def test_new_priorities_are_not_waited_for_where_there_is_no_process_or_none_tha
 
 @pytest.mark.parametrize("wrong", [np.nan, -1.0])
 def test_priorities_that_are_none_are_an_error(make_run, wrong):
-    with pytest.raises(ValueError, match="^A priority must be a number"):
+    with pytest.raises(ValueError, match="^Priorities must be numbers of 0 or more"):
         make_run().replay.set_priorities(np.array([1], np.uint64), np.array([wrong]))
 
 

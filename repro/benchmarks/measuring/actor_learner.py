@@ -131,7 +131,7 @@ def measure_on_policy(
     """
     config = experiment.config
     if config.runtime.schedule == PROCESSES:
-        raise ValueError(f"runtime.schedule={PROCESSES}: a benchmark measures parts and whole of actors in threads.")
+        raise ValueError(f"runtime.schedule={PROCESSES}: choose another one; benchmarks measure actors in threads.")
     environments = [experiment.make_actor_environment(i, seed + 1000 * i) for i in range(experiment.num_actors)]
     stepping = environment_bodies(environments)
     parts = {
@@ -221,7 +221,7 @@ def _measure_replay_once(experiment: AcerExperiment, seed: int, seconds: float) 
     agent = make_agent()
     replay = experiment.make_replay(agent)
     if replay is None:
-        raise ValueError(f"replay.ratio={settings.ratio}: must be above 0 to measure a replay.")
+        raise ValueError(f"replay.ratio={settings.ratio}: choose a number above 0 to measure a replay.")
     store, sample = replay_bodies(agent, replay, size, length)
     learner = timing.rate([learner_body(make_agent, size, length, runtime.compile)], seconds)
     learned = settings.ratio + settings.on_policy  # how often each step is learned from

@@ -95,7 +95,9 @@ class Program:
         while self._count is None:
             self._run(POLL_SECONDS)
             if time.monotonic() > deadline:
-                raise ProgramError(f"counted nothing in {limit:g} seconds: {self.command}{self._last_words()}")
+                raise ProgramError(
+                    f"no count for {limit:g} seconds from the program: {self.command}{self._last_words()}"
+                )
         self._run(seconds)
         self.stop()
 
@@ -142,7 +144,7 @@ class Program:
                 continue
             while self._read(SETTLING_SECONDS):
                 pass
-            raise ProgramError(f"ended with code {code}: {self.command}{self._last_words()}")
+            raise ProgramError(f"a program ended with code {code}: {self.command}{self._last_words()}")
 
     def _last_words(self) -> str:
         lines = [line.strip() for line in re.split(r"[\r\n]+", self._text) if line.strip()]
@@ -219,7 +221,7 @@ def compare(first: Sequence[Turn], second: Sequence[Turn]) -> dict[str, Any]:
     """
     work = np.array([_of_rounds(turns) for turns in (first, second)])  # [program, round, (count, seconds)]
     if not work[1, :, 0].any():
-        raise ProgramError("counted nothing in its turns; take longer ones")
+        raise ProgramError("the second program counted nothing in its turns; choose longer turns")
 
     def ratio(rounds: np.ndarray) -> float:
         (count, time_), (other_count, other_time) = work[:, rounds].sum(axis=1)

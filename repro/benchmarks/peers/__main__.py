@@ -21,8 +21,10 @@ PEER = flags.DEFINE_enum("peer", None, sorted(programs.PEERS), "The other progra
 SOURCE = flags.DEFINE_string(
     "source", None, "Its repository: a checkout, or a git directory, bare or not.", required=True
 )
-PYTHON = flags.DEFINE_string("python", "build/peers/bin/python", "A Python that has requirements-peers.lock.")
-OUT = flags.DEFINE_string("out", "build/peers", "Folder for its source, its compiled program, and both runs.")
+PYTHON = flags.DEFINE_string(
+    "python", "build/peers/bin/python", "Python in which requirements-peers.lock is installed."
+)
+OUT = flags.DEFINE_string("out", "build/peers", "Folder for its source, its build and both runs.")
 flags.adopt_module_key_flags(turn_flags)
 
 

@@ -162,14 +162,18 @@ def write_source(name: str, source: Path, tree: Path) -> None:
     """
     peer = PEERS[name]
     if not source.is_dir():
-        raise PeerError(f"there is no folder {source}; clone {peer.address} and name it.")
+        raise PeerError(f"there is no folder {source}; clone {peer.address} and give its path.")
     try:
         run_git(source.resolve(), "rev-parse", "--verify", f"{peer.commit}^{{commit}}")
     except subprocess.CalledProcessError:
-        raise PeerError(f"{source} has no commit {peer.commit[:7]} of {peer.address}; clone or fetch that.") from None
+        raise PeerError(
+            f"{source} has no commit {peer.commit[:7]} of {peer.address}; fetch it, or clone again."
+        ) from None
     missing = write_tree(source.resolve(), peer.commit, tree, peer.paths)
     if missing:
-        raise PeerError(f"{source} lacks files of its commit {peer.commit[:7]}, as {missing[0]}; clone {peer.address}.")
+        raise PeerError(
+            f"{source} is missing files of its commit {peer.commit[:7]}, such as {missing[0]}; clone {peer.address}."
+        )
 
 
 def check_modules(name: str, python: Path) -> None:
@@ -179,7 +183,7 @@ def check_modules(name: str, python: Path) -> None:
         PeerError: There is no such Python, or it cannot import a module.
     """
     if not python.is_file():
-        raise PeerError(f"there is no {python}; make benchmark-peer PEER={name} installs it.")
+        raise PeerError(f"there is no {python}; install it with make benchmark-peer PEER={name}.")
     for module in PEERS[name].modules:
         done = subprocess.run([python, "-c", f"import {module}"], capture_output=True, text=True, check=False)
         if done.returncode:

@@ -92,7 +92,7 @@ def _run(log: Path, command: Sequence[Any]) -> None:
     if code:
         lines = log.read_text(errors="replace").splitlines()
         reason = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else f"exit code {code}")
-        raise BuildError(f"{command[0]} failed ({reason.strip()}); {log} has all of it.")
+        raise BuildError(f"{command[0]} failed ({reason.strip()}); see {log}.")
 
 
 def _write_if_changed(path: Path, text: str) -> None:
@@ -105,7 +105,7 @@ def _cmake_lists(tree: Path) -> str:
     lists = []
     for variable, name in LISTS.items():
         if name not in values:
-            raise BuildError(f"{tree / 'BUILD'} has no {name}, as another version of DeepMind Lab may.")
+            raise BuildError(f"{tree / 'BUILD'} has no {name}; it may be another version of DeepMind Lab.")
         sources = [unit for unit in values[name] if not unit.endswith(".h")]
         lists.append(f"set({variable}\n  " + "\n  ".join(sources) + ")\n")
     return "".join(lists)

@@ -111,7 +111,7 @@ def try_module(out: Path) -> None:
     trial = subprocess.run([sys.executable, "-c", TRIAL], capture_output=True, text=True, env=environment)
     if trial.returncode:
         lines = trial.stderr.strip().splitlines() or [f"exit code {trial.returncode}"]
-        raise BuildError(f"the module in {out} was built and fails at its first step: {lines[-1]}")
+        raise BuildError(f"the module in {out} was built but fails at its first step: {lines[-1]}")
 
 
 def _matching(folder: Path, patterns: Sequence[str]) -> list[Path]:

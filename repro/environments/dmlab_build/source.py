@@ -24,12 +24,12 @@ def find_source(source: Path, commit: str) -> tuple[Path, str]:
         BuildError: there is no such folder, repository or commit, or the repository is not DeepMind Lab's.
     """
     if not source.is_dir():
-        raise BuildError(f"SOURCE={source} is no folder; clone https://github.com/google-deepmind/lab and name it.")
+        raise BuildError(f"SOURCE={source} is not a folder; give a clone of https://github.com/google-deepmind/lab.")
     source = source.resolve()
     try:
         revision = run_git(source, "rev-parse", "--verify", f"{commit}^{{commit}}").decode().strip()
     except subprocess.CalledProcessError:
-        raise BuildError(f"{source} is no git repository with a commit {commit}.") from None
+        raise BuildError(f"{source} is not a git repository with commit {commit}.") from None
     if not run_git(source, "ls-tree", "--name-only", revision, MARKER):
         raise BuildError(f"{source} is not the source of DeepMind Lab: {MARKER} is not there.")
     return source, revision

@@ -70,7 +70,7 @@ def add_stand_ins(tree: Path, missing: Sequence[str]) -> StandIns:
     maps = [path for path in missing if re.search(r"/natlab_[^/]*\.bsp$", path)]
     others = sorted(set(missing) - set(textures) - set(maps))
     if others:
-        raise BuildError(f"the source lacks {others[0]} and {len(others) - 1} other files that have no stand-in.")
+        raise BuildError(f"the source has no {others[0]}; {len(others)} missing files have no stand-in.")
     for path in textures:
         target = tree / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +111,7 @@ def _other_maps(tree: Path, missing: Sequence[str]) -> dict[str, str]:
             map_name for map_name in present if "variable" in map_name
         ]
         if not choices:
-            raise BuildError(f"the source lacks {name}.bsp and every map that could stand in for it.")
+            raise BuildError(f"the source has neither {name}.bsp nor a map that could replace it.")
         chosen[name] = choices[zlib.crc32(name.encode()) % len(choices)]
     return chosen
 

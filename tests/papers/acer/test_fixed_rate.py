@@ -63,7 +63,7 @@ def test_a_rate_of_0_of_which_the_policy_s_is_a_multiple_is_refused(file, agent)
     own.learning_rate = 0.0
     experiment = find_experiment(config)
     environment = experiment.make_environment(1, 0)
-    with pytest.raises(ValueError, match=r"^learner\.learning_rate=0\.0: choose a finite number above 0, of which "):
+    with pytest.raises(ValueError, match=r"^learner\.learning_rate=0\.0: choose a finite number above 0, since "):
         experiment.make_agent(environment, np.random.default_rng(0) if agent == "ddpg_refer" else 0)
     environment.close()
 

@@ -507,7 +507,7 @@ def test_records_of_two_scales_lie_beside_each_other_and_the_figure_is_of_the_la
 
 def test_another_task_is_refused(tmp_path):
     config = tabular_fig7.get_config("smoke")
-    with pytest.raises(ValueError, match="tabular_fig7 has one task, garnet, and not 'chain'"):
+    with pytest.raises(ValueError, match="tabular_fig7 has only the task garnet, not 'chain'"):
         StudyJob(config, "chain", 1, tmp_path)
 
 

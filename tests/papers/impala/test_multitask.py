@@ -139,7 +139,7 @@ def test_an_evaluation_plays_each_game_alone():
     assert tasks(config) == ("pong", "breakout")
     assert list(configs_by_task(config, ["ALE/Breakout-v5"])) == ["breakout"]
     assert list(configs_by_task(atari_shallow.get_config("smoke"))) == ["pong"]
-    with pytest.raises(ValueError, match="--task=qbert: the run learned pong, breakout"):
+    with pytest.raises(ValueError, match="--task=qbert: choose from the tasks that the run learned, pong, breakout"):
         configs_by_task(config, ["qbert"])
     with pytest.raises(ValueError, match="--task=pong: the run has one task, pong; leave the flag out"):
         configs_by_task(atari_shallow.get_config("smoke"), ["pong"])

@@ -585,7 +585,7 @@ def test_a_memory_that_is_larger_than_the_machine_s_is_one_sentence(tmp_path, mo
         ("refer", "c", 0.0, "finite number above 0"),
         ("refer", "annealing", -1.0, "number from 0 to 1"),
         ("learner", "annealing", 1.5, "number from 0 to 1"),
-        ("learner", "learning_rate", -1.0, "finite number from 0"),
+        ("learner", "learning_rate", -1.0, "finite number of 0 or more"),
     ],
 )
 def test_settings_of_annealing_are_checked_once(tmp_path, section, field, value, chosen):
@@ -677,7 +677,21 @@ def test_several_tasks_are_refused_in_a_sentence(tmp_path, agent):
     config = small_config(agent="vracer_refer")
     config.agent, config.env.tasks = agent, ("Hopper", "Walker2d")
     run = RunDirectory(tmp_path / "run", config.to_dict(), 0)
-    sentence = f"env.tasks=Hopper,Walker2d: agent {agent} learns one task, that of env.task."
+    sentence = f"env.tasks=Hopper,Walker2d: agent {agent} learns only env.task; leave out env.tasks."
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+        find_experiment(config).build_trainer(0, run, print)
+
+
+@pytest.mark.parametrize("package", ["atari", "dmlab"])
+@pytest.mark.parametrize("agent", ["vracer_refer", "ppo"])
+def test_packages_of_images_are_refused_and_those_of_vectors_are_named(tmp_path, agent, package):
+    config = small_config(agent="vracer_refer")
+    config.agent, config.env.name = agent, package
+    run = RunDirectory(tmp_path / "run", config.to_dict(), 0)
+    sentence = (
+        f"env.name='{package}': agent {agent} learns from vectors, and these environments give images; "
+        "choose mujoco, acer_tasks, dm_control, rwrl or gymnasium."
+    )
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
         find_experiment(config).build_trainer(0, run, print)
 

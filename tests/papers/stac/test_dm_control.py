@@ -88,7 +88,7 @@ def test_an_overlap_that_learns_from_some_steps_more_often_is_refused(overlap, b
 def test_an_overlap_below_0_is_refused(field, sentence):
     config = dm_control_features.get_config("smoke")
     config.learner[field] = -1
-    with pytest.raises(ValueError, match=rf"^learner\.{sentence} a finite number from 0"):
+    with pytest.raises(ValueError, match=rf"^learner\.{sentence} a finite number of 0 or more"):
         find_experiment(config)
 
 

@@ -63,7 +63,7 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
         check_choice("network.advantage", network.advantage, FORMS)
         if not 0 < refer.max_log_ratio <= LARGEST_LOG_RATIO:
             raise ValueError(
-                f"refer.max_log_ratio={refer.max_log_ratio}: choose a number above 0, at most {LARGEST_LOG_RATIO:g}."
+                f"refer.max_log_ratio={refer.max_log_ratio}: choose a number above 0 and at most {LARGEST_LOG_RATIO:g}."
             )
         return VRacerSettings(
             units=tuple(units),
