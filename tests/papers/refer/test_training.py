@@ -372,8 +372,8 @@ def test_memory_without_a_layer_is_one_sentence(tmp_path):
         ("learner.method", "sac", "vracer, recurrent_vracer, ddpg, naf."),
         ("refer.rule", "refer1", "refer, refer_1, refer_2, none."),
         ("refer.value_target", "old", "current, stored."),
-        ("refer.max_log_ratio", 28.0, "a number above 0, at most 27."),
-        ("refer.max_log_ratio", 0.0, "a number above 0, at most 27."),
+        ("refer.max_log_ratio", 28.0, "a number above 0 and at most 27."),
+        ("refer.max_log_ratio", 0.0, "a number above 0 and at most 27."),
         ("network.advantage", "cubic", "none, quadratic, gaussian."),
     ],
 )
