@@ -15,8 +15,8 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
     """Measures parts and whole for Pong at desk scale, with trust region.
 
     Args:
-        seconds: Length of each measurement in seconds.
-        repeats: How often everything is measured.
+        seconds: length of each measurement in seconds.
+        repeats: how often everything is measured.
     """
     devices.configure_threads(deterministic=False)
     config = atari.get_config("desk")

@@ -15,8 +15,8 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
     """Measures parts and whole for the cheetah at desk scale, with the number of threads in its config.
 
     Args:
-        seconds: Length of each measurement in seconds.
-        repeats: How often everything is measured.
+        seconds: length of each measurement in seconds.
+        repeats: how often everything is measured.
     """
     config = continuous.get_config("desk")
     devices.configure_threads(deterministic=False, threads=config.runtime.threads)

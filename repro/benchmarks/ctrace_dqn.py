@@ -14,8 +14,8 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
     """Measures parts and whole for Pong, with one update of 32 transitions per four steps.
 
     Args:
-        seconds: Length of each measurement in seconds.
-        repeats: How often everything is measured.
+        seconds: length of each measurement in seconds.
+        repeats: how often everything is measured.
     """
     devices.configure_threads(deterministic=False)
     config = dqn.get_config("paper")

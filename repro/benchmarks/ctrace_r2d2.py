@@ -14,8 +14,8 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
     """Measures parts and whole for Pong.
 
     Args:
-        seconds: Length of each measurement in seconds.
-        repeats: How often everything is measured.
+        seconds: length of each measurement in seconds.
+        repeats: how often everything is measured.
     """
     devices.configure_threads(deterministic=False)
     return sequences.measure("ctrace_r2d2", R2d2Experiment, r2d2.get_config("desk"), seconds, repeats)

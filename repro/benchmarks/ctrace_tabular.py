@@ -19,8 +19,8 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
     """Measures Figure 6's MDP of 20 states with all methods of Figure 5, 5000 trajectories of 100 steps at paper scale.
 
     Args:
-        seconds: Length of each measurement in seconds.
-        repeats: How often everything is measured.
+        seconds: length of each measurement in seconds.
+        repeats: how often everything is measured.
     """
     config = tabular_fig6.get_config("paper")
     config.methods = tabular_fig5.get_config("paper").methods

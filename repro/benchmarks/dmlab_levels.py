@@ -34,8 +34,8 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
     """Measures frames per second of each level of DMLab-30 in one process, including resets.
 
     Args:
-        seconds: Seconds of play of each level.
-        repeats: How often everything is measured; medians are reported.
+        seconds: seconds of play of each level.
+        repeats: how often everything is measured; medians are reported.
     """
     rates = {
         name: [play(name, seconds=seconds, seed=i)["frames_per_second"] for i in range(repeats)] for name in DMLAB30
@@ -58,13 +58,13 @@ def play(
     If they are all 0, one step is made.
 
     Args:
-        task: Name of the level.
-        steps: Fewest steps of each process.
-        episodes: Fewest episodes of all processes together; each contributes the same number, the first that it ends.
-        seconds: Shortest time of play in seconds.
-        processes: Number of processes side by side, which step together.
-        seed: Seed of the episodes and the actions.
-        env: Further fields of the environment's config.
+        task: name of the level.
+        steps: fewest steps of each process.
+        episodes: fewest episodes of all processes together; each contributes the same number, the first that it ends.
+        seconds: shortest time of play in seconds.
+        processes: number of processes side by side, which step together.
+        seed: seed of the episodes and the actions.
+        env: further fields of the environment's config.
 
     Returns:
         Frames per second of all processes together, with and without the steps in which an episode begins; seconds of
@@ -115,8 +115,8 @@ def describe(found: dict[str, Any], random_score: float | None) -> str:
     """Returns a line about a level that was played: rates, and the mean return beside the published one.
 
     Args:
-        found: Result of `play`.
-        random_score: Published score of a random player, or None.
+        found: result of `play`.
+        random_score: published score of a random player, or None.
     """
     later, within = found["later_reset_seconds"], found["frames_per_second_within_episodes"]
     line = (

@@ -21,12 +21,12 @@ def measure(seconds: float, repeats: int, config: ml_collections.ConfigDict | No
     no other operations.
 
     Args:
-        seconds: Length of each measurement in seconds.
-        repeats: How often everything is measured.
-        config: Config of one agent on one game; None for Pong with the paper's shallow network, unroll 20 and batch 32.
+        seconds: length of each measurement in seconds.
+        repeats: how often everything is measured.
+        config: config of one agent on one game; None for Pong with the paper's shallow network, unroll 20 and batch 32.
 
     Raises:
-        ValueError: The config is of another algorithm or of other environments.
+        ValueError: the config is of another algorithm or of other environments.
     """
     config = resolve(atari_shallow.get_config("paper") if config is None else config)
     experiment = find_experiment(config)

@@ -24,14 +24,14 @@ def measure(seconds: float, repeats: int, config: ml_collections.ConfigDict | No
     convolutions.
 
     Args:
-        seconds: Length of each measurement in seconds.
-        repeats: How often everything is measured.
-        config: Config of one agent on one level. None for `seekavoid_arena_01`, which compiles no maps, with the
+        seconds: length of each measurement in seconds.
+        repeats: how often everything is measured.
+        config: config of one agent on one level. None for `seekavoid_arena_01`, which compiles no maps, with the
             shallow network as in `dmlab_table2.py` at desk scale: two actors of 8 levels, unroll 100 and batch 8.
 
     Raises:
         MissingModuleError: DeepMind Lab is not built.
-        ValueError: The config is of other environments.
+        ValueError: the config is of other environments.
     """
     if config is None:
         config = dmlab_table2.get_config("desk")

@@ -50,10 +50,10 @@ MEGA = 1e6
 class Played(NamedTuple):
     """Unrolls that are sent.
 
-    group: Unrolls of one actor.
-    policy: Policy whose variables are published.
-    length: Length T of an unroll.
-    size, sent: Bytes of the group in memory and on the network.
+    group: unrolls of one actor.
+    policy: policy whose variables are published.
+    length: length T of an unroll.
+    size, sent: bytes of the group in memory and on the network.
     """
 
     group: UnrollGroup
@@ -66,9 +66,9 @@ class Played(NamedTuple):
 class Used(NamedTuple):
     """Time and resources used up to a moment, or between two moments.
 
-    seconds: Seconds of the clock.
+    seconds: seconds of the clock.
     learner, senders: Core-seconds of the learner's process, which has the server, and of all senders.
-    fetched: How often actors have fetched weights.
+    fetched: how often actors have fetched weights.
     """
 
     seconds: float
@@ -86,8 +86,8 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
     with the highest rate.
 
     Args:
-        seconds: Length of the measurement of each number of actors in seconds.
-        repeats: How often everything is measured.
+        seconds: length of the measurement of each number of actors in seconds.
+        repeats: how often everything is measured.
     """
     devices.configure_threads(deterministic=False)
     played = {name: play(config.get_config("paper")) for name, config in CONFIGS.items()}
@@ -196,7 +196,7 @@ def summarise(results: Sequence[Mapping[str, Sequence[Mapping[str, float]]]]) ->
     """Returns the result of the benchmark: medians over repeats, and the lowest and the highest rate.
 
     Args:
-        results: For each repeat and kind of unrolls the results of `measure_count` for each number of actors.
+        results: for each repeat and kind of unrolls the results of `measure_count` for each number of actors.
     """
     curves: dict[str, list[dict[str, Any]]] = {}
     for name in results[0]:

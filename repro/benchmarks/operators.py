@@ -26,9 +26,9 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
     """Measures the time of one call of a compiled graph for sequences [T, B].
 
     Args:
-        seconds: Length of each measurement of V-trace and of the train step in seconds. The operators of action values,
+        seconds: length of each measurement of V-trace and of the train step in seconds. The operators of action values,
             which are compared with nothing, get a quarter each.
-        repeats: How often everything is measured; medians are reported.
+        repeats: how often everything is measured; medians are reported.
     """
     devices.configure_threads(deterministic=False)
     config = atari_shallow.get_config("paper")

@@ -31,12 +31,12 @@ def measure(seconds: float, repeats: int, config: ml_collections.ConfigDict | No
     A faster transport of weights could save no more than the first two.
 
     Args:
-        seconds: Length of the measurement of the update rate in seconds.
-        repeats: Number of adoptions; medians are reported.
-        config: Config of a population; None for Breakout at desk scale.
+        seconds: length of the measurement of the update rate in seconds.
+        repeats: number of adoptions; medians are reported.
+        config: config of a population; None for Breakout at desk scale.
 
     Raises:
-        ValueError: The config has no population.
+        ValueError: the config has no population.
     """
     if config is None:
         config = atari_population.get_config("desk")

@@ -40,8 +40,8 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
     observations, no memory and no other operations. The process is bound to one core during the measurement.
 
     Args:
-        seconds: Length of each measurement in seconds.
-        repeats: How often everything is measured.
+        seconds: length of each measurement in seconds.
+        repeats: how often everything is measured.
     """
     with timing.one_core():
         devices.configure_threads(deterministic=False)
@@ -124,8 +124,8 @@ def _acting_products(sizes: Sequence[int], seed: int) -> Callable[[], int]:
     """Returns a body of the products of a vector and each layer's matrix, in NumPy, as in acting.
 
     Args:
-        sizes: Sizes of the state, of each hidden layer and of the outputs.
-        seed: Seed of the random numbers.
+        sizes: sizes of the state, of each hidden layer and of the outputs.
+        seed: seed of the random numbers.
     """
     rng = np.random.default_rng(seed)
     vectors = [rng.normal(size=size).astype(np.float32) for size in sizes[:-1]]

@@ -40,8 +40,8 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
     """Measures the median time of each operation on one thread; cases take turns, so that all have the same load.
 
     Args:
-        seconds: Length of the measurement of each case in seconds.
-        repeats: How often everything is measured; medians are reported.
+        seconds: length of the measurement of each case in seconds.
+        repeats: how often everything is measured; medians are reported.
     """
     results, ratios = [], []
     for repeat in range(repeats):

@@ -55,10 +55,10 @@ class Sampled(Protocol):
 class Store(NamedTuple):
     """Replay that is measured.
 
-    writer: Writer of one environment.
-    flush: Function that waits until everything that was written is stored.
-    sampled: Replay to sample from.
-    pid: Id of the process of the replay if it has nothing else; otherwise None.
+    writer: writer of one environment.
+    flush: function that waits until everything that was written is stored.
+    sampled: replay to sample from.
+    pid: id of the process of the replay if it has nothing else; otherwise None.
     """
 
     writer: SequenceWriter
@@ -84,8 +84,8 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
     agent's replay, and its total at the size of the paper.
 
     Args:
-        seconds: Length of the measurement of each rate in seconds.
-        repeats: How often everything is measured.
+        seconds: length of the measurement of each rate in seconds.
+        repeats: how often everything is measured.
     """
     devices.configure_threads(deterministic=False)
     results: list[dict[str, Found]] = []
@@ -236,8 +236,8 @@ def summarise(results: Sequence[Mapping[str, Found]], transitions: Mapping[str, 
     """Returns the result of the benchmark: medians over repeats.
 
     Args:
-        results: For each repeat the rates by kind, scale and size.
-        transitions: Result of `memory`.
+        results: for each repeat the rates by kind, scale and size.
+        transitions: result of `memory`.
     """
     rows: dict[str, float] = {}
     spreads: dict[str, list[float]] = {}

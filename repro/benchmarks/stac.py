@@ -33,14 +33,14 @@ def measure(seconds: float, repeats: int, config: ml_collections.ConfigDict | No
     The agents take turns with their updates on one batch.
 
     Args:
-        seconds: Length of each measurement in seconds, for updates that of each agent, for run times that of a turn.
-        repeats: How often everything is measured; for run times the number of rounds of two turns.
-        config: Config with all of `AGENTS`; parts and whole are those of its `agent`. None for STAC on Breakout with
+        seconds: length of each measurement in seconds, for updates that of each agent, for run times that of a turn.
+        repeats: how often everything is measured; for run times the number of rounds of two turns.
+        config: config with all of `AGENTS`; parts and whole are those of its `agent`. None for STAC on Breakout with
             the shallow network, as in `atari.py` at desk scale.
 
     Raises:
-        ValueError: The config lacks an agent, or is of another paper.
-        ProgramError: A run ended, or counted nothing.
+        ValueError: the config lacks an agent, or is of another paper.
+        ProgramError: a run ended, or counted nothing.
     """
     if config is None:
         config = atari.get_config("desk")

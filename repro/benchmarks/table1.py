@@ -29,13 +29,13 @@ def measure(seconds: float, repeats: int, config: ml_collections.ConfigDict | No
     """Measures rates of whole runs; each repeat runs all schedules, and ratios are medians of those within a repeat.
 
     Args:
-        seconds: Half of the seconds for each schedule.
-        repeats: How often everything is measured.
-        config: Config of `atari_table1_throughput` or `dmlab_table1_throughput`; None for Pong with the published
+        seconds: half of the seconds for each schedule.
+        repeats: how often everything is measured.
+        config: config of `atari_table1_throughput` or `dmlab_table1_throughput`; None for Pong with the published
             sizes.
 
     Raises:
-        ValueError: The config does not have these schedules.
+        ValueError: the config does not have these schedules.
     """
     config = atari_table1_throughput.get_config("paper") if config is None else config
     agents = tuple(schedules(1))

@@ -47,9 +47,9 @@ def shares(
     to hold.
 
     Args:
-        runs: Planned runs, each once, with canonical task names or the name of a set of tasks that is learned together.
-        published_dir, configs_dir: Directories of the published numbers and of the configs, whose budgets count.
-        of: Pairs of experiment and agent. Rows that neither are about one of them nor compare with one are left out.
+        runs: planned runs, each once, with canonical task names or the name of a set of tasks that is learned together.
+        published_dir, configs_dir: directories of the published numbers and of the configs, whose budgets count.
+        of: pairs of experiment and agent. Rows that neither are about one of them nor compare with one are left out.
             None keeps all rows.
     """
     held: dict[Key, list[dict[str, Any]]] = collections.defaultdict(list)

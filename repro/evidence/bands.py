@@ -46,8 +46,8 @@ class Spread:
     """Spread of runs of one kind.
 
     Attributes:
-        std: Standard deviation, with the leading axes of the groups given to `spread_of`.
-        dof: Degrees of freedom of `std`.
+        std: standard deviation, with the leading axes of the groups given to `spread_of`.
+        dof: degrees of freedom of `std`.
     """
 
     std: np.ndarray
@@ -59,15 +59,15 @@ class Band:
     """Range in which one further run is expected.
 
     Attributes:
-        scale: Scale of the runs.
-        unit: Unit of the values.
-        better: Which side is a regression: with `more` or `above` a number below `low`, with `less` or `under` a number
+        scale: scale of the runs.
+        unit: unit of the values.
+        better: which side is a regression: with `more` or `above` a number below `low`, with `less` or `under` a number
             above `high`, with `equal` both.
-        low, high: Ends of the band; None on a side that is never a regression.
-        seeds, values: Seeds and scores of the runs that the band was made from.
+        low, high: ends of the band; None on a side that is never a regression.
+        seeds, values: seeds and scores of the runs that the band was made from.
         spread: `own` if the spread is that of these runs, `pooled` if it is that of their family.
-        false_alarm_rate: Chance that one sound run is out of the band.
-        method: Description of how the ends follow from the values.
+        false_alarm_rate: chance that one sound run is out of the band.
+        method: description of how the ends follow from the values.
     """
 
     scale: str
@@ -96,10 +96,10 @@ def spread_of(groups: Sequence[np.ndarray]) -> Spread:
     if one group dominates the sum.
 
     Args:
-        groups: Scores of each group, [..., n], with n of two or more. Leading axes, if any, are equal and are kept.
+        groups: scores of each group, [..., n], with n of two or more. Leading axes, if any, are equal and are kept.
 
     Raises:
-        BandError: There is no group.
+        BandError: there is no group.
     """
     if not groups:
         raise BandError("A spread needs two runs of one kind.")
@@ -115,10 +115,10 @@ def reach(spread: Spread, count: int, rate: float, min_reach: float = 0.0) -> np
     """Returns how far one further run may lie from the mean of `count` runs, on one side.
 
     Args:
-        spread: Spread of the runs.
-        count: Number of runs.
-        rate: Chance that a sound run lies further away.
-        min_reach: Lower limit of the result.
+        spread: spread of the runs.
+        count: number of runs.
+        rate: chance that a sound run lies further away.
+        min_reach: lower limit of the result.
     """
     return np.maximum(-special.stdtrit(spread.dof, rate) * spread.std * np.sqrt(1 + 1 / count), min_reach)
 
@@ -132,8 +132,8 @@ def on_band_scale(values: np.ndarray, level: float | None) -> np.ndarray:
     """Returns scores as bands compare them: log(score - level), or unchanged without a level.
 
     Args:
-        values: Scores of any shape; those at or below the level become -inf.
-        level: Score of a random player, or None.
+        values: scores of any shape; those at or below the level become -inf.
+        level: score of a random player, or None.
     """
     if level is None:
         return values
@@ -150,16 +150,16 @@ def make_band(
     """Makes the band of one experiment, task, agent and scale.
 
     Args:
-        runs: One or more valid current records of one scale. From `MIN_RUNS - 1` on (a group of `MIN_RUNS` without the
+        runs: one or more valid current records of one scale. From `MIN_RUNS - 1` on (a group of `MIN_RUNS` without the
             run to be judged) the band has their own spread, with fewer that of the family.
-        better: Which numbers are better, as in `published.Better`.
-        level: Score of a random player, below that of every run; None for a band in plain scores.
-        family: Scores of each related group, [n], as `on_band_scale` returns them.
-        false_alarm_rate: Chance in (0, 1) that one sound, normally distributed run is out of the band; for `equal` each
+        better: which numbers are better, as in `published.Better`.
+        level: score of a random player, below that of every run; None for a band in plain scores.
+        family: scores of each related group, [n], as `on_band_scale` returns them.
+        false_alarm_rate: chance in (0, 1) that one sound, normally distributed run is out of the band; for `equal` each
             side has half of it.
 
     Raises:
-        BandError: There are too few runs here and in the family.
+        BandError: there are too few runs here and in the family.
     """
     plain = np.array([run["evaluation"]["mean"] for run in runs])
     values = on_band_scale(plain, level)

@@ -24,9 +24,9 @@ FIRST = 1
 class Behaviour(NamedTuple):
     """One way to train.
 
-    version: Number that is raised with each change of `values`.
+    version: number that is raised with each change of `values`.
     agents: `<experiment>/<agent>` of the agents that train in this way, with the wildcards `*` and `[...]`.
-    values: Logged quantity to its numbers, one per update.
+    values: logged quantity to its numbers, one per update.
     """
 
     version: int

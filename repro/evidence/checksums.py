@@ -21,8 +21,8 @@ LINE = re.compile(r"(?P<digest>[0-9a-f]{64}) [ *](?P<name>.+)")
 class Files(NamedTuple):
     """Files below a folder that have a checksum.
 
-    patterns: Glob patterns relative to the folder.
-    kind: Name of their contents in error messages, in the plural.
+    patterns: glob patterns relative to the folder.
+    kind: name of their contents in error messages, in the plural.
     """
 
     patterns: Sequence[str]
@@ -39,8 +39,8 @@ def changes(directory: pathlib.Path, files: Files) -> list[str]:
     Without any file an unreadable or absent `SHA256SUMS` is no fault; otherwise one sentence says so.
 
     Args:
-        directory: Folder with the files and `SHA256SUMS`.
-        files: Files to check.
+        directory: folder with the files and `SHA256SUMS`.
+        files: files to check.
     """
     found = {
         path.relative_to(directory).as_posix(): path for pattern in files.patterns for path in directory.glob(pattern)
@@ -67,11 +67,11 @@ def add(directory: pathlib.Path, path: pathlib.Path) -> None:
     """Writes the checksum of a new or replaced file; several processes may do so for different files at once.
 
     Args:
-        directory: Folder of `SHA256SUMS`.
-        path: File below this folder.
+        directory: folder of `SHA256SUMS`.
+        path: file below this folder.
 
     Raises:
-        OSError: The file cannot be read, or `SHA256SUMS` cannot be read or written, which then stays as it was.
+        OSError: the file cannot be read, or `SHA256SUMS` cannot be read or written, which then stays as it was.
         ValueError: `SHA256SUMS` has a line that is not a checksum with a name; it stays as it was.
     """
     with _locked(directory):

@@ -32,14 +32,14 @@ def find_interval(
     """Returns the interval of a claim's number, by the method of the claim's kind; None if it has none.
 
     Args:
-        claim: Claim of the row.
-        tasks: For each task all runs of each agent, ours first.
-        counted: For each task those runs that count.
-        numbers: For each task the number that `claim.of_task` gives for the counted runs with
+        claim: claim of the row.
+        tasks: for each task all runs of each agent, ours first.
+        counted: for each task those runs that count.
+        numbers: for each task the number that `claim.of_task` gives for the counted runs with
             `task_measures.equal_weights`.
-        best: How many runs of each agent count; None for all.
-        rng: Random numbers of the resamples.
-        confidence: Confidence level in (0, 1).
+        best: how many runs of each agent count; None for all.
+        rng: random numbers of the resamples.
+        confidence: confidence level in (0, 1).
     """
     together, matched = _are_dependent(tasks), are_matched(claim, tasks)
     if claim.over_tasks is task_aggregates.largest:
@@ -61,8 +61,8 @@ def are_matched(claim: Claim, tasks: Sequence[Sequence[Records]]) -> bool:
     Counts and the largest of the tasks do not need this, because their intervals are made task by task: always True.
 
     Args:
-        claim: Claim of the row.
-        tasks: For each task the runs of each agent.
+        claim: claim of the row.
+        tasks: for each task the runs of each agent.
     """
     if claim.count is not None or claim.over_tasks is task_aggregates.largest:
         return True
@@ -91,12 +91,12 @@ def bootstrap_interval(
     the number that are not surely behind, at the level for all comparisons.
 
     Args:
-        claim: Claim of the row.
-        tasks: For each task the runs of each agent, ours first.
-        rng: Random numbers of the resamples.
-        confidence: Confidence level in (0, 1).
-        best: How many runs of each agent count; None for all.
-        together: For each agent, whether its i-th record of each task is of the same run or has the same settings, so
+        claim: claim of the row.
+        tasks: for each task the runs of each agent, ours first.
+        rng: random numbers of the resamples.
+        confidence: confidence level in (0, 1).
+        best: how many runs of each agent count; None for all.
+        together: for each agent, whether its i-th record of each task is of the same run or has the same settings, so
             that they are resampled together; None if no agent's are. Ignored for a count.
 
     Returns:
@@ -137,11 +137,11 @@ def reselected_interval(
     """Returns a bootstrap interval of a number that is computed from the chosen runs alone, not from weights.
 
     Args:
-        claim: Claim whose number is a mean over tasks.
-        tasks, best, rng, together: As for `bootstrap_interval`.
-        matched: Whether agents in `together` do have the same runs on all tasks. If not, the ends of the tasks' own
+        claim: claim whose number is a mean over tasks.
+        tasks, best, rng, together: as for `bootstrap_interval`.
+        matched: whether agents in `together` do have the same runs on all tasks. If not, the ends of the tasks' own
             intervals are averaged, as if the tasks were fully dependent.
-        confidence: Confidence level in (0, 1).
+        confidence: confidence level in (0, 1).
 
     Returns:
         Interval, or None with fewer than `statistics.MIN_BOOTSTRAP_RUNS` runs of an agent on a task, or if all
@@ -202,10 +202,10 @@ def averaged_interval(
     """Returns the interval of a mean over tasks from the intervals of the tasks; None if a task has none.
 
     Args:
-        of_task: Function of a task's number and of how many runs of each agent count there, as `Claim.task_interval`.
-        counted: For each task the runs of each agent that count.
-        numbers: Number of each task.
-        dependent: Whether some agent learned the tasks together or with the same sampled settings.
+        of_task: function of a task's number and of how many runs of each agent count there, as `Claim.task_interval`.
+        counted: for each task the runs of each agent that count.
+        numbers: number of each task.
+        dependent: whether some agent learned the tasks together or with the same sampled settings.
     """
     found = [of_task(number, *map(len, by_agent)) for number, by_agent in zip(numbers, counted)]
     known = [interval for interval in found if interval is not None]
@@ -221,9 +221,9 @@ def can_be_ordered(by_agent: Sequence[Records], tasks: int, confidence: float = 
     If n and m runs come from the same distribution, one of their binom(n + m, n) orders has all n above all m.
 
     Args:
-        by_agent: The runs of each agent on a task, ours first.
-        tasks: Number of decisions that share the level.
-        confidence: Confidence level of all of these decisions together.
+        by_agent: the runs of each agent on a task, ours first.
+        tasks: number of decisions that share the level.
+        confidence: confidence level of all of these decisions together.
     """
     ours, *others = map(len, by_agent)
     return all(_can_order(ours, n, tasks, confidence) for n in others)
@@ -262,11 +262,11 @@ def _count_interval(
     """Returns the interval of a count; a task with too few runs for any order counts as open.
 
     Args:
-        claim: Claim with a `count`.
-        tasks: As for `bootstrap_interval`.
-        parts: Indices of the agents of each comparison.
-        numbers: For each task and each comparison the numbers of the resamples, [R].
-        confidence: Confidence level of all tasks together.
+        claim: claim with a `count`.
+        tasks: as for `bootstrap_interval`.
+        parts: indices of the agents of each comparison.
+        numbers: for each task and each comparison the numbers of the resamples, [R].
+        confidence: confidence level of all tasks together.
     """
     of_each = level_of_each(len(tasks), confidence)
     of_part = level_of_each(len(parts), of_each)

@@ -26,34 +26,34 @@ class Claim:
     """How claims of one kind are answered.
 
     Attributes:
-        of_task: Measure on one task, an `OfTask`. With `above_random` it also takes the keyword argument `random`.
-        over_tasks: Aggregate over tasks, from the stacked results of `of_task`, such as [tasks, R], to [R].
-        needs: Parts that a record must have, as for `run_measures.holds`.
-        min_runs: Fewest runs of an agent on a task; at least two if agents are compared.
-        in_pairs: Whether agents are compared in pairs, whose results are then compared. Settings then only need to
+        of_task: measure on one task, an `OfTask`. With `above_random` it also takes the keyword argument `random`.
+        over_tasks: aggregate over tasks, from the stacked results of `of_task`, such as [tasks, R], to [R].
+        needs: parts that a record must have, as for `run_measures.holds`.
+        min_runs: fewest runs of an agent on a task; at least two if agents are compared.
+        in_pairs: whether agents are compared in pairs, whose results are then compared. Settings then only need to
             agree within a pair.
-        together: Whether all agents are compared at once, so that all must have runs. Otherwise ours is compared with
+        together: whether all agents are compared at once, so that all must have runs. Otherwise ours is compared with
             one other agent at a time, agents without runs are left out, and the weakest comparison is the result.
-        task_interval: Function from the number on one task and the number of runs of each agent to an interval, which
+        task_interval: function from the number on one task and the number of runs of each agent to an interval, which
             is averaged over tasks; None for a bootstrap of whole runs.
-        resamples: Number of resamples of a bootstrap interval.
-        interval_runs: Fewest runs of an agent on a task for an interval.
-        learned: Rule for which of the agents must have learned on a task; None for a claim that is not about scores.
-        learned_median: Whether the median of an agent's runs must have learned, instead of their mean.
-        learned_best: Number of best runs of an agent's search whose mean must have learned; None for all runs.
-        level: Function from the runs of each agent to a score on their learning curves that the claim is about on a
+        resamples: number of resamples of a bootstrap interval.
+        interval_runs: fewest runs of an agent on a task for an interval.
+        learned: rule for which of the agents must have learned on a task; None for a claim that is not about scores.
+        learned_median: whether the median of an agent's runs must have learned, instead of their mean.
+        learned_best: number of best runs of an agent's search whose mean must have learned; None for all runs.
+        level: function from the runs of each agent to a score on their learning curves that the claim is about on a
             task and that must show learning, too; None for a claim about final evaluations alone.
-        count: For a whole number, such as a place or 1 if a condition holds and 0 otherwise: function from the number
+        count: for a whole number, such as a place or 1 if a condition holds and 0 otherwise: function from the number
             of agents to the smallest and the largest value on one task. None for other numbers.
-        parts: For a count from several comparisons: function from the number of agents to the indices of the agents of
+        parts: for a count from several comparisons: function from the number of agents to the indices of the agents of
             each comparison. None if there is one comparison, of all agents.
-        joined_by: How a count combines its comparisons: the condition must hold in `all` or in `any` of them, or each
+        joined_by: how a count combines its comparisons: the condition must hold in `all` or in `any` of them, or each
             gives the place among two agents and together they give a `place`.
-        never: Meaning of the value `task_measures.RATIO_CAP`, in words, if a task may give it.
-        belongs: Function from the runs of each agent on a task, ours first, to whether the task counts.
-        reached_by_training: Whether the claim is about a value that training arrives at, so that less training than the
+        never: meaning of the value `task_measures.RATIO_CAP`, in words, if a task may give it.
+        belongs: function from the runs of each agent on a task, ours first, to whether the task counts.
+        reached_by_training: whether the claim is about a value that training arrives at, so that less training than the
             paper's cannot contradict it.
-        above_random: Whether `of_task` takes `random`, a function from a record to a random player's score in its game.
+        above_random: whether `of_task` takes `random`, a function from a record to a random player's score in its game.
     """
 
     of_task: Callable[..., Callable[[BootstrapWeights], np.ndarray]]
@@ -96,7 +96,7 @@ def find_claim(printed: PublishedRow) -> Claim:
     """Returns the kind of claim of a row.
 
     Raises:
-        PublishedError: There is no such claim, the row lacks a field that it needs, or the other publication's numbers
+        PublishedError: there is no such claim, the row lacks a field that it needs, or the other publication's numbers
             are missing.
     """
     name, protocol = str(printed.claim), printed.protocol
@@ -235,7 +235,7 @@ def _difference_from_publication(numbers: Mapping[str, float]) -> Claim:
     learning count like the others. Random play has the relative distance 1.
 
     Args:
-        numbers: Numbers of the publication, by task.
+        numbers: numbers of the publication, by task.
     """
     return Claim(
         functools.partial(task_measures.squared_distances_from, numbers=numbers),

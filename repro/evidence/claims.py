@@ -28,13 +28,13 @@ def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, referenc
     learning answer no claim, and neither does an opponent whose settings are neither the paper's nor ours.
 
     Args:
-        printed: Row with a `claim`.
-        runs: Runs of all agents.
-        rng: Random numbers of the resamples.
-        references: Random players and the paper's settings.
+        printed: row with a `claim`.
+        runs: runs of all agents.
+        rng: random numbers of the resamples.
+        references: random players and the paper's settings.
 
     Raises:
-        PublishedError: There is no such claim.
+        PublishedError: there is no such claim.
     """
     claim = find_claim(printed)
     if claim.above_random:
@@ -88,8 +88,8 @@ def find_opponents(printed: PublishedRow, claim: Claim) -> tuple[int, list[tuple
     """Returns the fewest runs of each agent that a claim's comparisons need, and the other agents of each comparison.
 
     Args:
-        printed: Row with a `claim`.
-        claim: Kind of the claim, from `find_claim`.
+        printed: row with a `claim`.
+        claim: kind of the claim, from `find_claim`.
 
     Returns:
         Number of runs, and names of agents as in `protocol["against"]`. A claim about a single agent has one
@@ -104,11 +104,11 @@ def runs_to_decide(printed: PublishedRow, learned: bool) -> int:
     """Returns the fewest runs of each agent on a task that decide a claim.
 
     Args:
-        printed: Row with a `claim`.
-        learned: Whether the runs come from training.
+        printed: row with a `claim`.
+        learned: whether the runs come from training.
 
     Raises:
-        PublishedError: There is no such claim.
+        PublishedError: there is no such claim.
     """
     claim = find_claim(printed)
     min_runs, _ = find_opponents(printed, claim)
@@ -119,10 +119,10 @@ def runs_to_order(printed: PublishedRow) -> int:
     """Returns the fewest runs of each agent that can decide every task of a count; 1 for claims that are not counts.
 
     Args:
-        printed: Row with a `claim`.
+        printed: row with a `claim`.
 
     Raises:
-        PublishedError: There is no such claim.
+        PublishedError: there is no such claim.
     """
     claim = find_claim(printed)
     if claim.count is None:
@@ -137,10 +137,10 @@ def foreign_settings(printed: PublishedRow, claim: Claim, by_agent: Sequence[Rec
     Fields of `protocol["open_settings"]` do not count, because the paper does not print their values.
 
     Args:
-        printed: Row of the claim.
-        claim: Kind of the claim.
-        by_agent: One run or more of each agent, ours first.
-        differences: Function from a record to its settings that are not the paper's, as in `References`.
+        printed: row of the claim.
+        claim: kind of the claim.
+        by_agent: one run or more of each agent, ours first.
+        differences: function from a record to its settings that are not the paper's, as in `References`.
     """
     if claim.in_pairs and len(by_agent) > 2:
         pairs = (foreign_settings(printed, claim, pair, differences) for pair in (by_agent[:2], by_agent[2:]))

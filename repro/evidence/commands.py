@@ -33,8 +33,8 @@ def first_runs(printed: published.PublishedRow, configs_dir: pathlib.Path = stal
     answers the row.
 
     Args:
-        printed: Row with an experiment.
-        configs_dir: Folder with a directory of configs for each paper.
+        printed: row with an experiment.
+        configs_dir: folder with a directory of configs for each paper.
     """
     runs = _first_of_each(printed)
     return with_seeds(runs, _runs_to_decide(printed, runs[0], configs_dir))
@@ -69,8 +69,8 @@ def command(runs: Iterable[Run], configs_dir: pathlib.Path = staleness.CONFIGS_D
     learns together have one run, which names no task.
 
     Args:
-        runs: One run or more.
-        configs_dir: Folder with a directory of configs for each paper.
+        runs: one run or more.
+        configs_dir: folder with a directory of configs for each paper.
     """
     seeds: dict[Run, set[int]] = {}
     for run in runs:
@@ -99,10 +99,10 @@ def row_command(
     published scale has all and smaller scales may have some.
 
     Args:
-        printed: The row.
-        used: Records behind the row; empty if there are none.
-        groups: Groups of all agents and tasks.
-        configs_dir: Folder with a directory of configs for each paper.
+        printed: the row.
+        used: records behind the row; empty if there are none.
+        groups: groups of all agents and tasks.
+        configs_dir: folder with a directory of configs for each paper.
 
     Returns:
         Command, or None if the row has no experiment, if its configuration or agent does not exist, for an aggregate

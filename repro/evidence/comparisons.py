@@ -54,15 +54,15 @@ class ClaimResult:
     """Our result for a claim.
 
     Attributes:
-        value: Number in the unit of the published row.
+        value: number in the unit of the published row.
         interval: 95 % interval over the seeds of the available tasks; None if there are too few runs for one.
-        runs: Records behind the number, grouped by agent and task.
+        runs: records behind the number, grouped by agent and task.
         compared: `runs` and those of the comparisons that came out stronger.
-        shortfalls: What is missing of what the row is about: tasks, agents, or equally many runs to choose from.
-        note: Further facts that a reader must know, or an empty string.
-        candidates: If the best runs of each agent count, the records that each group of `compared` was chosen from;
+        shortfalls: what is missing of what the row is about: tasks, agents, or equally many runs to choose from.
+        note: further facts that a reader must know, or an empty string.
+        candidates: if the best runs of each agent count, the records that each group of `compared` was chosen from;
             None if all runs count.
-        alternatives: Intervals that must give the same answer, by a name in words. If only a part of the row's tasks is
+        alternatives: intervals that must give the same answer, by a name in words. If only a part of the row's tasks is
             available: the intervals without each of them. If this is one of several comparisons and contradicts: its
             interval at a level for all comparisons. A value is None if no task is left or there are too few runs.
     """
@@ -88,10 +88,10 @@ def with_candidates(result: ClaimResult, printed: PublishedRow, runs: Runs, need
     The best of many runs are better than the best of few, so unequal numbers of runs on a task are a shortfall.
 
     Args:
-        result: Result for the row.
-        printed: Row; its `protocol["best"]` is how many runs of a search count for each agent.
-        runs: Runs of all agents, including those of `result`.
-        needs: Parts that a run must have to count, as for `run_measures.holds`.
+        result: result for the row.
+        printed: row; its `protocol["best"]` is how many runs of a search count for each agent.
+        runs: runs of all agents, including those of `result`.
+        needs: parts that a run must have to count, as for `run_measures.holds`.
     """
     best = number_of_best(printed, [record for group in result.compared for record in group])
     if best is None:
@@ -129,12 +129,12 @@ def runs_by_task(
     restrict the row to one scale. All records are returned, even if only the best of them count (`best_runs`).
 
     Args:
-        printed: Row that names our agent and the tasks.
-        runs: Runs of all agents.
-        others: Agents to compare with, named as in `protocol["against"]`.
-        min_runs: Fewest runs of each agent.
-        needs: Parts that a run must have to count, as for `run_measures.holds`.
-        interval_runs: Fewest runs of each agent for an interval.
+        printed: row that names our agent and the tasks.
+        runs: runs of all agents.
+        others: agents to compare with, named as in `protocol["against"]`.
+        min_runs: fewest runs of each agent.
+        needs: parts that a run must have to count, as for `run_measures.holds`.
+        interval_runs: fewest runs of each agent for an interval.
 
     Returns:
         Task to the records of each agent, ours first, for each task of the row with enough runs at one scale; and for
@@ -156,8 +156,8 @@ def too_few_runs(fewest: Mapping[str, int], needed: int) -> list[str]:
     """Returns a phrase for each task that has runs, but fewer than `needed` of some agent.
 
     Args:
-        fewest: Task to the number of runs of the agent with the fewest.
-        needed: Number of runs that each agent needs.
+        fewest: task to the number of runs of the agent with the fewest.
+        needed: number of runs that each agent needs.
     """
     return [f"without {task}, which has {runs} of {needed} runs" for task, runs in fewest.items() if 0 < runs < needed]
 
@@ -208,9 +208,9 @@ def tasks_of_aggregate(
     """Returns the tasks of an aggregate: those of its normaliser, or else those of our runs if they are the whole set.
 
     Args:
-        printed: Row with a statistic.
-        runs: Runs of all agents.
-        published_dir: Folder of published numbers.
+        printed: row with a statistic.
+        runs: runs of all agents.
+        published_dir: folder of published numbers.
 
     Returns:
         Names of tasks. Empty without a normaliser if our runs are not on as many tasks as the set has, or if the row is
@@ -262,7 +262,7 @@ def learned_together(of_tasks: Sequence[Records]) -> bool:
     """Returns whether an agent learned several tasks together, so that chance may raise or lower all scores at once.
 
     Args:
-        of_tasks: Runs of the agent on each task.
+        of_tasks: runs of the agent on each task.
     """
     return len(of_tasks) > 1 and all(tasks_of(record["config"]) for records in of_tasks for record in records)
 
@@ -273,7 +273,7 @@ def are_dependent(of_tasks: Sequence[Records]) -> bool:
     They do if the tasks are learned together, and if each seed samples settings, which are the same on all tasks.
 
     Args:
-        of_tasks: Runs of the agent on each task.
+        of_tasks: runs of the agent on each task.
     """
     searched = all(record.get("sampled_hparams") for records in of_tasks for record in records)
     return learned_together(of_tasks) or (len(of_tasks) > 1 and searched)

@@ -26,19 +26,19 @@ class ExternalRow:
     """One number of another publication beside our learning curve at the same budget.
 
     Attributes:
-        paper, experiment, task, agent: Names of our runs.
-        at: Budget of the comparison, in `unit_of_budget`, including steps that fill a replay before training.
+        paper, experiment, task, agent: names of our runs.
+        at: budget of the comparison, in `unit_of_budget`, including steps that fill a replay before training.
         unit_of_budget: `frames` or `steps`.
-        unit: Unit of `value` and `number`.
-        value: Return of training episodes in our learning curve at that budget, mean over seeds.
+        unit: unit of `value` and `number`.
+        value: return of training episodes in our learning curve at that budget, mean over seeds.
         interval: 95 % interval of `value` over seeds; None with a single seed, or if all seeds have the same value.
-        seeds: Number of seeds.
-        trained: Smallest whole budget of our runs, which their schedules follow.
-        title, column, protocol: Title, column and protocol of the other publication's table.
-        number: Number of the other publication.
-        spread: Printed uncertainty of `number`, a number or (low, high), or None.
-        spread_of: Meaning of `spread`, or None.
-        same_agent: Whether it is the same algorithm; if not, it is only a yardstick.
+        seeds: number of seeds.
+        trained: smallest whole budget of our runs, which their schedules follow.
+        title, column, protocol: title, column and protocol of the other publication's table.
+        number: number of the other publication.
+        spread: printed uncertainty of `number`, a number or (low, high), or None.
+        spread_of: meaning of `spread`, or None.
+        same_agent: whether it is the same algorithm; if not, it is only a yardstick.
     """
 
     paper: str
@@ -75,11 +75,11 @@ def make_external_rows(
     """Returns a row for each number of another publication whose budget our runs have reached, by our agent and task.
 
     Args:
-        groups: Current records, from `group_records`.
-        directory: Folder of the context tables.
+        groups: current records, from `group_records`.
+        directory: folder of the context tables.
 
     Raises:
-        PublishedError: As for `published.context`.
+        PublishedError: as for `published.context`.
     """
     rows = [
         row

@@ -14,10 +14,10 @@ def judge(printed: PublishedRow, ours: Result, share: float | None, random: floa
     """Returns what our result says about a printed number; None if the row has no number.
 
     Args:
-        printed: The row.
-        ours: Our result for it.
-        share: Ratio of our budget to the published one; None if that is not printed.
-        random: Score of a random player, or None if unknown. It is needed for a margin that is a share of the distance
+        printed: the row.
+        ours: our result for it.
+        share: ratio of our budget to the published one; None if that is not printed.
+        random: score of a random player, or None if unknown. It is needed for a margin that is a share of the distance
             to it, and because a printed score that is not above it is reached without learning.
     """
     if printed.value is None:
@@ -88,10 +88,10 @@ def list_shortfalls(printed: PublishedRow, ours: Result, share: float | None, di
     """Returns phrases for what our result for a row lacks of the paper's protocol.
 
     Args:
-        printed: The row.
-        ours: Our result for it, with fields.
-        share: Ratio of our budget to the published one; None if that is not printed.
-        differing: Number of settings of our runs that are not the paper's.
+        printed: the row.
+        ours: our result for it, with fields.
+        share: ratio of our budget to the published one; None if that is not printed.
+        differing: number of settings of our runs that are not the paper's.
     """
     fields, found = ours.fields, []
     if share is None and fields["scale"] != "paper":

@@ -17,10 +17,10 @@ class Group:
     """Records behind one row.
 
     Attributes:
-        records: Current records of the largest available scale, in order of seed.
-        notes: Sentences that say what was left out, and why.
-        stale: Path of each stale record to the reason.
-        smaller: Current records of smaller scales.
+        records: current records of the largest available scale, in order of seed.
+        notes: sentences that say what was left out, and why.
+        stale: path of each stale record to the reason.
+        smaller: current records of smaller scales.
     """
 
     records: tuple[Mapping[str, Any], ...]
@@ -51,9 +51,9 @@ def group_records(
     Comparisons use the largest scale that all agents compared have.
 
     Args:
-        stored: Valid records.
-        configs_dir: Folder of current configs, for staleness.
-        keep_stale: Whether stale records count like current ones, to see which results depend on them.
+        stored: valid records.
+        configs_dir: folder of current configs, for staleness.
+        keep_stale: whether stale records count like current ones, to see which results depend on them.
 
     Returns:
         (paper, experiment, task, agent) to its group. A group has no records if all of its records are stale.

@@ -30,9 +30,9 @@ def mean_interval(scores: Sequence[float] | np.ndarray, confidence: float = LEVE
     """Returns Student's interval of a mean, or the exact binomial one of a share.
 
     Args:
-        scores: Finite scores, [N]: one per seed, or one per game or case of a single seed.
-        confidence: Confidence level in (0, 1).
-        unit: Unit of the scores. If it begins with `SHARE`, each score is 0 or 1 and nothing else is possible.
+        scores: finite scores, [N]: one per seed, or one per game or case of a single seed.
+        confidence: confidence level in (0, 1).
+        unit: unit of the scores. If it begins with `SHARE`, each score is 0 or 1 and nothing else is possible.
 
     Returns:
         (low, high) in the unit of the scores. Except for a share, None with a single score or if all scores are equal,
@@ -61,9 +61,9 @@ def best_interval(scores: Sequence[float], best: int, rng: np.random.Generator) 
     the interval of the mean of the chosen runs, which ignores that they were chosen.
 
     Args:
-        scores: Scores of more runs than `best`.
-        best: How many runs count.
-        rng: Random numbers of the resamples.
+        scores: scores of more runs than `best`.
+        best: how many runs count.
+        rng: random numbers of the resamples.
     """
     runs = len(scores)
     counts = rng.multinomial(runs, np.full(runs, 1 / runs), size=statistics.RESAMPLES)
@@ -98,9 +98,9 @@ def improvement_interval(probability: float, ours: float, theirs: float, confide
     N = (n + m) / 2. So it has a width even if every run of one agent is above every run of the other.
 
     Args:
-        probability: Share of pairs of runs in which ours is higher; ties count half.
-        ours, theirs: Numbers of runs n and m, 1 or more; those of `trend_interval` are not integers.
-        confidence: Confidence level in (0, 1).
+        probability: share of pairs of runs in which ours is higher; ties count half.
+        ours, theirs: numbers of runs n and m, 1 or more; those of `trend_interval` are not integers.
+        confidence: confidence level in (0, 1).
     """
     z = special.ndtri(0.5 + confidence / 2)
     others = (ours + theirs) / 2 - 1
@@ -128,10 +128,10 @@ def trend_interval(probability: float, *runs: int, confidence: float = LEVEL) ->
     as far as those of the others, it holds the true number in 85 % of cases.
 
     Args:
-        probability: Share of pairs of runs in which the later agent's is higher, ties counted half; mean over pairs of
+        probability: share of pairs of runs in which the later agent's is higher, ties counted half; mean over pairs of
             agents.
-        runs: Numbers of runs n_i of the agents in their order, two agents or more.
-        confidence: Confidence level in (0, 1).
+        runs: numbers of runs n_i of the agents in their order, two agents or more.
+        confidence: confidence level in (0, 1).
     """
     agents = len(runs)
     of_agents = sum((agents - 1 - 2 * place) ** 2 / n for place, n in enumerate(runs))
@@ -150,9 +150,9 @@ def rank_correlation_interval(correlation: float, runs: int, confidence: float =
     below 1.
 
     Args:
-        correlation: Correlation r over the runs.
-        runs: Number of runs n.
-        confidence: Confidence level in (0, 1).
+        correlation: correlation r over the runs.
+        runs: number of runs n.
+        confidence: confidence level in (0, 1).
 
     Returns:
         (low, high) in [-1, 1], `correlation` between them; None with fewer than `MIN_CORRELATED` runs.
@@ -174,8 +174,8 @@ def spread_interval(orders: float, ours: int, theirs: int, confidence: float = L
 
     Args:
         orders: log10 of the ratio of our std to theirs.
-        ours, theirs: Numbers of runs, 2 or more.
-        confidence: Confidence level in (0, 1).
+        ours, theirs: numbers of runs, 2 or more.
+        confidence: confidence level in (0, 1).
     """
     freedom = SPREAD_SHARE * (ours - 1), SPREAD_SHARE * (theirs - 1)
     low, high = (float(special.fdtri(*freedom, 0.5 + side * confidence / 2)) for side in (-1, 1))
@@ -189,12 +189,12 @@ def average(values: Sequence[float], intervals: Sequence[Interval], dependent: b
     on each other in any way, the distances themselves are added up, as an upper limit.
 
     Args:
-        values: One or more numbers, such as one per task.
-        intervals: Interval of each number, all at the same level.
-        dependent: Whether the numbers may depend on each other, as those of tasks that one agent learned together.
+        values: one or more numbers, such as one per task.
+        intervals: interval of each number, all at the same level.
+        dependent: whether the numbers may depend on each other, as those of tasks that one agent learned together.
 
     Raises:
-        ValueError: There are not as many intervals as numbers.
+        ValueError: there are not as many intervals as numbers.
     """
     add = math.fsum if dependent else _root_of_squares
     below = add([value - low for value, (low, _) in zip(values, intervals, strict=True)])

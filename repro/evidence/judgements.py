@@ -39,12 +39,12 @@ class Judgement:
     """Judgement of one record by its band.
 
     Attributes:
-        path, record: File and contents of the record.
-        band: Band of the run; None if there is nothing to judge by, or if the run diverged.
-        reason: Why there is no band; empty otherwise.
-        alone: Number of other runs of the group if this run diverged and none of them did; 0 otherwise, and for a
+        path, record: file and contents of the record.
+        band: band of the run; None if there is nothing to judge by, or if the run diverged.
+        reason: why there is no band; empty otherwise.
+        alone: number of other runs of the group if this run diverged and none of them did; 0 otherwise, and for a
             divergence that is known.
-        is_known: Whether the run is a known outlier.
+        is_known: whether the run is a known outlier.
     """
 
     path: pathlib.Path
@@ -114,9 +114,9 @@ class Judgement:
 class _Member(NamedTuple):
     """Group as a member of families.
 
-    run: One run of the group.
-    above_random: Whether its scores count as logarithms above random play.
-    scores: Scores of its runs as bands compare them, [n].
+    run: one run of the group.
+    above_random: whether its scores count as logarithms above random play.
+    scores: scores of its runs as bands compare them, [n].
     """
 
     run: Mapping[str, Any]
@@ -128,8 +128,8 @@ class Reference:
     """Records to judge others by.
 
     Args:
-        stored: Valid records that are not stale, including those of random players.
-        published_dir: Folder of published numbers, which say for each group what is better.
+        stored: valid records that are not stale, including those of random players.
+        published_dir: folder of published numbers, which say for each group what is better.
     """
 
     def __init__(self, stored: Iterable[StoredRecord], published_dir: pathlib.Path = published.PUBLISHED_DIR) -> None:
@@ -152,13 +152,13 @@ class Reference:
         """Makes the band of a record's group.
 
         Args:
-            record: Valid record that is not stale.
-            without: File of the record itself, which is left out everywhere; None if it is not one of those to judge
+            record: valid record that is not stale.
+            without: file of the record itself, which is left out everywhere; None if it is not one of those to judge
                 by.
-            false_alarm_rate: Chance that one sound run is out of the band.
+            false_alarm_rate: chance that one sound run is out of the band.
 
         Raises:
-            BandError: The run diverged, there is no other run of it, or there are too few runs to know their spread.
+            BandError: the run diverged, there is no other run of it, or there are too few runs to know their spread.
         """
         if "diverged" in record:
             raise bands.BandError("It diverged.")
@@ -236,10 +236,10 @@ def judge(
     """Judges records together: if all are sound, at least one falls out with the chance `bands.FALSE_ALARM_RATE`.
 
     Args:
-        items: Valid records that are not stale. A record that is part of the reference is left out of its own band.
-        reference: Records to judge by.
-        known: Files of records that may have diverged, since they are committed and others are judged by them.
-        outliers: Files of records that may be out of their band.
+        items: valid records that are not stale. A record that is part of the reference is left out of its own band.
+        reference: records to judge by.
+        known: files of records that may have diverged, since they are committed and others are judged by them.
+        outliers: files of records that may be out of their band.
     """
     reasons: dict[pathlib.Path, str] = {}
     alone: dict[pathlib.Path, int] = {}
@@ -274,12 +274,12 @@ def judge_by(
     Stale records of both kinds are left out.
 
     Args:
-        committed: Valid records to judge by.
-        stored: Valid records to judge; they may include committed ones.
-        published_dir: Folder of published numbers, which say for each group what is better.
-        configs_dir: Folder of current configs, for staleness.
-        known: As for `judge`.
-        outliers: Files of known outliers among the records of both kinds.
+        committed: valid records to judge by.
+        stored: valid records to judge; they may include committed ones.
+        published_dir: folder of published numbers, which say for each group what is better.
+        configs_dir: folder of current configs, for staleness.
+        known: as for `judge`.
+        outliers: files of known outliers among the records of both kinds.
     """
 
     def current(items: Iterable[StoredRecord]) -> list[StoredRecord]:

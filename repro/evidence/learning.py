@@ -88,13 +88,13 @@ def find_lack(
     with the chance `CHANCE` over the fewest runs that count.
 
     Args:
-        enough: Rule of the claim for which agents must have learned.
-        task: Name of the task.
-        by_agent: Runs of each agent that count, ours first.
-        chosen_from: Runs of each agent that these were chosen from.
-        references: Random players.
-        level: Score on learning curves that the claim is about, which must show learning, too; None without one.
-        tasks: Number of tasks of the claim, including this one.
+        enough: rule of the claim for which agents must have learned.
+        task: name of the task.
+        by_agent: runs of each agent that count, ours first.
+        chosen_from: runs of each agent that these were chosen from.
+        references: random players.
+        level: score on learning curves that the claim is about, which must show learning, too; None without one.
+        tasks: number of tasks of the claim, including this one.
     """
     players = [references.random(record) for runs in by_agent for record in runs]
     uppers = [player.upper for player in players if player is not None]
@@ -142,8 +142,8 @@ def _untrained(runs: Records, tail: float | None = None) -> float:
     them or if all are equal.
 
     Args:
-        runs: Runs of the agent.
-        tail: Chance that another run's untrained score is above the limit; None for the upper end of the interval of
+        runs: runs of the agent.
+        tail: chance that another run's untrained score is above the limit; None for the upper end of the interval of
             their mean.
     """
     scores = [score for score in map(run_measures.untrained_score, runs) if score is not None]

@@ -23,7 +23,7 @@ def rename_fields(record: Any) -> Any:
     """Returns a record of any version with the present names of its fields; its config is unchanged.
 
     Args:
-        record: Any value that was read from JSON, not validated; what is no record is returned as it is.
+        record: any value that was read from JSON, not validated; what is no record is returned as it is.
     """
     if not isinstance(record, dict) or record.get("schema_version", 1) not in (1, 2):
         return record
@@ -48,7 +48,7 @@ def migrate(record: Mapping[str, Any]) -> dict[str, Any]:
     Version 4: every std of returns is divided by N - 1; before, random players and studies divided by N.
 
     Args:
-        record: Valid record, as returned by `rename_fields`.
+        record: valid record, as returned by `rename_fields`.
     """
     version, config = record.get("schema_version", 1), record["config"]
     if version < 2:

@@ -15,9 +15,9 @@ def find_errors(
     Records that are not committed or are outside a checkout are not errors.
 
     Args:
-        stored: Valid records below `results_dir`.
-        results_dir: Root of the record layout.
-        code_dir: Checkout of the code that makes records. If its history is not available, as in a shallow clone, a
+        stored: valid records below `results_dir`.
+        results_dir: root of the record layout.
+        code_dir: checkout of the code that makes records. If its history is not available, as in a shallow clone, a
             single error for all committed records says so.
     """
     try:

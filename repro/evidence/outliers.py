@@ -29,7 +29,7 @@ def read(results_dir: pathlib.Path) -> dict[pathlib.Path, Outlier]:
     """Returns the known outliers of a folder of records by the path of their file; none without a list.
 
     Raises:
-        RecordError: The list cannot be read, or has an entry that does not have just a mean and a reason.
+        RecordError: the list cannot be read, or has an entry that does not have just a mean and a reason.
     """
     path = results_dir / NAME
     if not path.exists():
@@ -53,8 +53,8 @@ def find_errors(known: Mapping[pathlib.Path, Outlier], judged: Collection[Judgem
     """Returns a sentence for every entry of the list that explains no record.
 
     Args:
-        known: Outliers from `read`.
-        judged: Judgements of all records of the folder.
+        known: outliers from `read`.
+        judged: judgements of all records of the folder.
     """
     found = {item.path: item for item in judged}
     sentences = []

@@ -42,16 +42,16 @@ class PublishedRow:
     """One printed number or statement.
 
     Attributes:
-        paper: Short name, such as `impala`.
-        table: Number of the table, or page or section of a number in running text.
-        task: Canonical task name, or the name of a set of tasks for an aggregate.
-        column: The paper's name of the agent.
-        value: Printed number; None for a cell printed as not available.
-        unit: Unit of `value`, the same words as `evaluation.unit` of a record that answers it.
-        n_seeds: Number of runs behind `value`; None if the paper does not say.
-        confidence: How far the number can be trusted, in the words of the source.
-        source: Where the number was read.
-        protocol: Environment, evaluation, `episodes`, and the training `budget`, counted in the record's field
+        paper: short name, such as `impala`.
+        table: number of the table, or page or section of a number in running text.
+        task: canonical task name, or the name of a set of tasks for an aggregate.
+        column: the paper's name of the agent.
+        value: printed number; None for a cell printed as not available.
+        unit: unit of `value`, the same words as `evaluation.unit` of a record that answers it.
+        n_seeds: number of runs behind `value`; None if the paper does not say.
+        confidence: how far the number can be trusted, in the words of the source.
+        source: where the number was read.
+        protocol: environment, evaluation, `episodes`, and the training `budget`, counted in the record's field
             `budget_field` (num_env_frames, num_env_steps, agent_steps or gradient_steps). Entries of the row replace
             those of the table. Further entries for statements: `against` lists the agents that the row's agent is
             compared with, as `agent` or `experiment/agent`; `correlated_with` names a sampled hyper-parameter;
@@ -60,24 +60,24 @@ class PublishedRow:
             training chose the agent from.
         statistic: `median`, `mean` or `mean_capped` for an aggregate over tasks; None for a number of one task and for
             a statement.
-        normaliser: Name of a file in `normalisers/`, or None.
-        experiment: File in `paper_configs/<paper>` that answers the row, or None.
-        agent: Agent of the records that answer the row, or None.
-        measure: Number of a record that answers the row, a `Measure`.
-        better: How our number must compare with `value`, a `Better`.
-        statement: Sentence behind `value`, in our words, for a claim in text or about a figure; otherwise None.
-        claim: Kind of claim, for `claim_kinds.find_claim`, if several runs together answer a statement. None if each
+        normaliser: name of a file in `normalisers/`, or None.
+        experiment: file in `paper_configs/<paper>` that answers the row, or None.
+        agent: agent of the records that answer the row, or None.
+        measure: number of a record that answers the row, a `Measure`.
+        better: how our number must compare with `value`, a `Better`.
+        statement: sentence behind `value`, in our words, for a claim in text or about a figure; otherwise None.
+        claim: kind of claim, for `claim_kinds.find_claim`, if several runs together answer a statement. None if each
             run answers by itself, as for a number of a table, or if nothing here answers.
-        margin: How far from `value` a number still counts as equal: (kind, size) with the kind `absolute`, `factor`, or
+        margin: how far from `value` a number still counts as equal: (kind, size) with the kind `absolute`, `factor`, or
             `share` of the distance from a random player's score. None for no margin.
-        margin_note: Reason for the margin, or None.
-        sentence: Name of the sentence of the paper that this row is a part of; all of its rows count once. None for a
+        margin_note: reason for the margin, or None.
+        sentence: name of the sentence of the paper that this row is a part of; all of its rows count once. None for a
             row that is a sentence or a number of its own.
-        main: Whether it is one of the paper's main claims, which tables show first.
-        assumed: What the paper leaves open and the outcome of a statement may depend on; None if there is nothing.
-        cannot_run: What the row needs that this project cannot have, or None.
-        note: What a reader must know about this number, or None.
-        directory: Folder of published numbers that the row is from, with `normalisers/` and `context/`.
+        main: whether it is one of the paper's main claims, which tables show first.
+        assumed: what the paper leaves open and the outcome of a statement may depend on; None if there is nothing.
+        cannot_run: what the row needs that this project cannot have, or None.
+        note: what a reader must know about this number, or None.
+        directory: folder of published numbers that the row is from, with `normalisers/` and `context/`.
     """
 
     paper: str
@@ -111,7 +111,7 @@ class PublishedRow:
         """Returns the ends between which a number counts as equal to the printed one, or None without margin or value.
 
         Args:
-            random: Score of a random player, for a margin that is a share of the distance from it. With None such a
+            random: score of a random player, for a margin that is a share of the distance from it. With None such a
                 margin is unknown, and so the result is None.
         """
         if self.margin is None or self.value is None:
@@ -132,16 +132,16 @@ class PublishedSetting:
     """One printed hyper-parameter.
 
     Attributes:
-        paper: Short name, such as `impala`.
-        table: Number of the table, or the section.
-        name: The paper's name of the setting.
-        value: Printed value, a JSON value.
-        experiments: Files in `paper_configs/<paper>` that the setting applies to; empty if none is planned.
-        field: Dotted name of the field in their configs, or None.
-        equals: Value of that field that means the same as `value`.
-        confidence: How far the setting can be trusted, in the words of the source.
-        source: Where the setting was read.
-        note: What a reader must know about the setting, or None.
+        paper: short name, such as `impala`.
+        table: number of the table, or the section.
+        name: the paper's name of the setting.
+        value: printed value, a JSON value.
+        experiments: files in `paper_configs/<paper>` that the setting applies to; empty if none is planned.
+        field: dotted name of the field in their configs, or None.
+        equals: value of that field that means the same as `value`.
+        confidence: how far the setting can be trusted, in the words of the source.
+        source: where the setting was read.
+        note: what a reader must know about the setting, or None.
     """
 
     paper: str
@@ -173,11 +173,11 @@ class Comparable:
     """Column of another publication that our learning curves can be compared with.
 
     Attributes:
-        column: Column of the table.
+        column: column of the table.
         agent: `<experiment>/<agent>` of our runs.
-        at: Budget of the column, in `budget_field`.
+        at: budget of the column, in `budget_field`.
         budget_field: `num_env_frames` or `num_env_steps`.
-        same_agent: Whether it is the same algorithm; if not, it is only a yardstick.
+        same_agent: whether it is the same algorithm; if not, it is only a yardstick.
     """
 
     column: str
@@ -192,18 +192,18 @@ class ContextTable:
     """Numbers of another publication under one protocol, as context for a paper's own numbers.
 
     Attributes:
-        name: File name without `.json`.
-        title, source, confidence: Title of the table, where it was read, and how far it can be trusted.
-        protocol: Environment, budget, seeds and evaluation, in words.
-        unit: Unit of every number.
-        papers: Papers that the table is context for.
+        name: file name without `.json`.
+        title, source, confidence: title of the table, where it was read, and how far it can be trusted.
+        protocol: environment, budget, seeds and evaluation, in words.
+        unit: unit of every number.
+        papers: papers that the table is context for.
         environment: `atari`, `mujoco`, `dmlab`, `dm_control` or `classic_control`.
-        columns: Agents, with version or budget if a source has several.
-        rows: Task to its numbers, one for each column, None if the source has none.
-        spread_of: Meaning of `spread`; None without it.
-        spread: Task to the printed uncertainty for each column: a number, a pair (low, high), or None.
-        notes: What a reader must know.
-        compared: Columns that our learning curves can be compared with.
+        columns: agents, with version or budget if a source has several.
+        rows: task to its numbers, one for each column, None if the source has none.
+        spread_of: meaning of `spread`; None without it.
+        spread: task to the printed uncertainty for each column: a number, a pair (low, high), or None.
+        notes: what a reader must know.
+        compared: columns that our learning curves can be compared with.
     """
 
     name: str
@@ -225,9 +225,9 @@ class ContextTable:
         """Returns column to number for one task; empty if this table has no such task or environment.
 
         Args:
-            task: Canonical name: snake_case for Atari, a name such as `HalfCheetah` for MuJoCo, `domain_task` for DM
+            task: canonical name: snake_case for Atari, a name such as `HalfCheetah` for MuJoCo, `domain_task` for DM
                 Control, `atari57` and `dmlab30` for aggregates.
-            environment: One of the values of the attribute `environment`.
+            environment: one of the values of the attribute `environment`.
         """
         if environment != self.environment or task not in self.rows:
             return {}
@@ -244,11 +244,11 @@ def load(paper: str, directory: pathlib.Path = PUBLISHED_DIR) -> Published:
     """Returns the published numbers of a paper.
 
     Args:
-        paper: Short name, such as `impala`.
-        directory: Folder that holds `<paper>.json`.
+        paper: short name, such as `impala`.
+        directory: folder that holds `<paper>.json`.
 
     Raises:
-        PublishedError: The file does not exist, is not JSON or breaks the schema; a row or setting is of an unknown
+        PublishedError: the file does not exist, is not JSON or breaks the schema; a row or setting is of an unknown
             table; a row has only one of experiment and agent; a number or setting is there twice.
     """
     path = directory / f"{paper}.json"
@@ -266,10 +266,10 @@ def context(directory: pathlib.Path = CONTEXT_DIR) -> tuple[ContextTable, ...]:
     """Returns the tables of other publications, in order of file name.
 
     Args:
-        directory: Folder with one JSON file for each table.
+        directory: folder with one JSON file for each table.
 
     Raises:
-        PublishedError: A file is not JSON or breaks the schema, its `name` is not its file name, a row does not have a
+        PublishedError: a file is not JSON or breaks the schema, its `name` is not its file name, a row does not have a
             number or null for each column, a task or column is there twice, or `compared` names an unknown column.
     """
     return tuple(_context_table(path) for path in sorted(directory.glob("*.json")))
@@ -283,14 +283,14 @@ def published_row(
     Rows about the speed or duration of a run, statements and aggregates are left out.
 
     Args:
-        paper: Short name; a paper without a file has no rows.
-        experiment: Experiment of the record.
-        task: Canonical task name.
-        agent: Agent of the record.
-        directory: Folder that holds `<paper>.json`.
+        paper: short name; a paper without a file has no rows.
+        experiment: experiment of the record.
+        task: canonical task name.
+        agent: agent of the record.
+        directory: folder that holds `<paper>.json`.
 
     Raises:
-        PublishedError: As for `load`, if the paper has a file.
+        PublishedError: as for `load`, if the paper has a file.
     """
     if not (directory / f"{paper}.json").is_file():
         return None
@@ -317,11 +317,11 @@ def normaliser(name: str, directory: pathlib.Path = PUBLISHED_DIR) -> Mapping[st
     """Returns the reference scores of a normaliser: task to `{"random": score, "human": score}`.
 
     Args:
-        name: File name in `<directory>/normalisers`, without `.json`.
-        directory: Folder that holds `normalisers/`.
+        name: file name in `<directory>/normalisers`, without `.json`.
+        directory: folder that holds `normalisers/`.
 
     Raises:
-        PublishedError: The file does not exist or is not JSON.
+        PublishedError: the file does not exist or is not JSON.
     """
     return _read(directory / "normalisers" / f"{name}.json")["tasks"]
 

@@ -52,7 +52,7 @@ def levels(records: Iterable[Mapping[str, Any]]) -> dict[str, Level]:
     Records of one game and seed hold the same episodes, whatever their experiment or scale, and count once.
 
     Args:
-        records: Any records; those of other agents are ignored.
+        records: any records; those of other agents are ignored.
     """
     returns: dict[str, dict[int, list[float]]] = collections.defaultdict(dict)
     for record in records:

@@ -83,11 +83,11 @@ def record_path(
 
     Args:
         results_dir: `results` for desk and paper scale, `runs/records` for smoke.
-        paper: Short name, such as `impala`.
-        experiment: Name of the file in `paper_configs/<paper>`, without `.py`, or the path of a file elsewhere.
-        task: Canonical task name, such as `space_invaders`.
-        agent: Name of the agent, the config's field `agent`.
-        seed: Seed of the run, 0 or more.
+        paper: short name, such as `impala`.
+        experiment: name of the file in `paper_configs/<paper>`, without `.py`, or the path of a file elsewhere.
+        task: canonical task name, such as `space_invaders`.
+        agent: name of the agent, the config's field `agent`.
+        seed: seed of the run, 0 or more.
     """
     return pathlib.Path(results_dir, paper, as_folder(experiment), as_folder(task), agent, f"seed_{seed}.json")
 
@@ -96,14 +96,14 @@ def path_of_scale(path: pathlib.Path, scale: str) -> pathlib.Path:
     """Returns the path of a run's record of this scale, whether it exists or not.
 
     Args:
-        path: Path from `record_path`.
-        scale: One of `repro.config.SCALES`.
+        path: path from `record_path`.
+        scale: one of `repro.config.SCALES`.
 
     Returns:
         `path` itself, unless a record of another scale has that name; then `seed_<n>_<scale>.json` beside it.
 
     Raises:
-        RecordError: The file at `path` is not a valid record.
+        RecordError: the file at `path` is not a valid record.
     """
     if path.exists() and read_record(path)["scale"] != scale:
         return _with_scale(path, scale)
@@ -114,14 +114,14 @@ def find_record(path: pathlib.Path, scale: str) -> dict[str, Any] | None:
     """Reads a run's record of this scale from its path, as in `path_of_scale`.
 
     Args:
-        path: Path from `record_path`.
-        scale: One of `repro.config.SCALES`.
+        path: path from `record_path`.
+        scale: one of `repro.config.SCALES`.
 
     Returns:
         Record as from `read_record`; None if there is none.
 
     Raises:
-        RecordError: A file there is not a valid record.
+        RecordError: a file there is not a valid record.
     """
     record = read_record(path) if path.exists() else None
     if record is None or record["scale"] == scale:
@@ -141,11 +141,11 @@ def write_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> Non
     record layout gets no checksum.
 
     Args:
-        path: File to make or replace; missing directories are made.
-        record: Record that follows `record_schema.json`, with plain Python numbers, all finite.
+        path: file to make or replace; missing directories are made.
+        record: record that follows `record_schema.json`, with plain Python numbers, all finite.
 
     Raises:
-        RecordError: The record is not valid, such as with NaN or infinity; the file cannot be written, such as on a
+        RecordError: the record is not valid, such as with NaN or infinity; the file cannot be written, such as on a
             full disk; or the file is written, but its checksum is not.
     """
     path = pathlib.Path(path)
@@ -180,13 +180,13 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Reads one record and checks that it follows the schema and is consistent in itself.
 
     Args:
-        path: File that `write_record` made.
+        path: file that `write_record` made.
 
     Returns:
         Record in the layout of `migrations.SCHEMA_VERSION`.
 
     Raises:
-        RecordError: The file cannot be read, is not JSON (such as with NaN or infinity), or is not a valid record.
+        RecordError: the file cannot be read, is not JSON (such as with NaN or infinity), or is not a valid record.
     """
     path = pathlib.Path(path)
     try:
@@ -207,7 +207,7 @@ def read_all(results_dir: str | os.PathLike[str]) -> tuple[list[StoredRecord], l
     """Reads every `seed_<n>.json` and `seed_<n>_<scale>.json` below a directory.
 
     Args:
-        results_dir: Root of the record layout; a directory that does not exist holds no records.
+        results_dir: root of the record layout; a directory that does not exist holds no records.
 
     Returns:
         The valid records in order of their paths, and an error for each other file. A record whose fields belong to
@@ -244,10 +244,10 @@ def plain_config(config: Mapping[str, Any] | ml_collections.ConfigDict) -> dict[
     """Returns a config as nested plain dictionaries and lists, as read from JSON.
 
     Args:
-        config: Nested mapping or ConfigDict with JSON values; field references are resolved, tuples become lists.
+        config: nested mapping or ConfigDict with JSON values; field references are resolved, tuples become lists.
 
     Raises:
-        RecordError: A value has no form in JSON (NaN, a function, an array).
+        RecordError: a value has no form in JSON (NaN, a function, an array).
     """
     if isinstance(config, ml_collections.ConfigDict):
         config = config.to_dict()
@@ -263,10 +263,10 @@ def config_sha256(config: Mapping[str, Any] | ml_collections.ConfigDict) -> str:
     It does not depend on the order of fields, nor on whether a sequence is a tuple or a list.
 
     Args:
-        config: As for `plain_config`.
+        config: as for `plain_config`.
 
     Raises:
-        RecordError: As for `plain_config`.
+        RecordError: as for `plain_config`.
     """
     canonical = json.dumps(plain_config(config), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode("utf-8")).hexdigest()
@@ -279,7 +279,7 @@ def thin_curve(curve: Sequence[Sequence[float]]) -> list[list[float]]:
     ended yet, are left out first.
 
     Args:
-        curve: Pairs [budget used, mean return] in order of the budget.
+        curve: pairs [budget used, mean return] in order of the budget.
     """
     return thin([[int(used), float(value)] for used, value in curve if math.isfinite(value)])
 
@@ -329,7 +329,7 @@ def git_commit(root: str | os.PathLike[str] = ROOT) -> str | None:
     a run itself adds records and documentation may be edited; untracked files in these paths do count.
 
     Args:
-        root: Top directory of the checkout.
+        root: top directory of the checkout.
 
     Returns:
         Commit, or None if `root` is not the top of a git checkout with a commit, or git is not installed.
@@ -364,8 +364,8 @@ def run_git(root: str | os.PathLike[str], *arguments: str) -> str:
     """Returns the output of a git command in a folder, without surrounding white space.
 
     Raises:
-        OSError: Git is not installed.
-        SubprocessError: The command failed, or took more than a minute.
+        OSError: git is not installed.
+        SubprocessError: the command failed, or took more than a minute.
     """
     command = ["git", "-C", os.fspath(root), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
@@ -403,8 +403,8 @@ def _visible_gpus(gpus: Sequence[Sequence[str]], visible: str | None) -> list[st
     """Returns the names of the GPUs that `CUDA_VISIBLE_DEVICES` leaves visible, which nvidia-smi ignores.
 
     Args:
-        gpus: Index, UUID and name of each GPU of the machine.
-        visible: Value of the variable, or None if it is not set: indices or beginnings of UUIDs. The first unknown one
+        gpus: index, UUID and name of each GPU of the machine.
+        visible: value of the variable, or None if it is not set: indices or beginnings of UUIDs. The first unknown one
             and all after it do not count. All GPUs count if it names a part of one, such as `MIG-...`.
     """
     if visible is None or "MIG-" in visible:

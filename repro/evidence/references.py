@@ -13,8 +13,8 @@ Differences = Callable[[Record], Mapping[str, tuple[Any, Any]]]
 class References(NamedTuple):
     """References for the runs behind a row.
 
-    random: Function from a record to a random player's score in its game; None without a record of one.
-    differences: Function from a record to its settings that are not the paper's: field to (ours, the paper's).
+    random: function from a record to a random player's score in its game; None without a record of one.
+    differences: function from a record to its settings that are not the paper's: field to (ours, the paper's).
     """
 
     random: Callable[[Record], random_player.Level | None]
@@ -40,8 +40,8 @@ def find_references(
     """Returns references made from records and configs.
 
     Args:
-        stored: Current records, including those of random players.
-        published_dir, configs_dir: As for `settings.differences`.
+        stored: current records, including those of random players.
+        published_dir, configs_dir: as for `settings.differences`.
     """
     levels = random_player.levels(stored)
 

@@ -26,11 +26,11 @@ class Result:
     """Our result for a row.
 
     Attributes:
-        fields: Attributes of a `rows.Row` by name; empty if nothing answers the row.
-        note: What a reader must know.
-        used: Records behind the fields, including those that the best were chosen from.
-        shortfalls: Tasks, agents and the like that the number is about and `used` lacks.
-        alternatives: Intervals that must give the same answer, by a name in words: those without one of the tasks, if
+        fields: attributes of a `rows.Row` by name; empty if nothing answers the row.
+        note: what a reader must know.
+        used: records behind the fields, including those that the best were chosen from.
+        shortfalls: tasks, agents and the like that the number is about and `used` lacks.
+        alternatives: intervals that must give the same answer, by a name in words: those without one of the tasks, if
             only a part of the row's tasks is available, and those of other readings of what the paper leaves open. A
             value is None if there is no such interval.
     """
@@ -51,9 +51,9 @@ def answer_task(printed: published.PublishedRow, groups: Mapping[Key, Group], fi
     """Returns our result for a number of one task; with `protocol["best"]` only the best runs of a search count.
 
     Args:
-        printed: Row that is neither a claim nor an aggregate.
-        groups: Groups of all agents and tasks.
-        field: Field of the records that the budget is counted in; None for each record's own budget field.
+        printed: row that is neither a claim nor an aggregate.
+        groups: groups of all agents and tasks.
+        field: field of the records that the budget is counted in; None for each record's own budget field.
     """
     paper, experiment, task, agent = printed.paper, printed.experiment, printed.task, printed.agent
     group = groups.get((paper, str(experiment), task, str(agent)), Group(()))
@@ -92,9 +92,9 @@ def _of_search(
     Settings that a search tries may diverge, as long as none of the runs that count did: this is a note, no shortfall.
 
     Args:
-        printed: The row.
-        chosen: Runs that count.
-        every: Runs that they were chosen from, including themselves.
+        printed: the row.
+        chosen: runs that count.
+        every: runs that they were chosen from, including themselves.
     """
     count = sum("diverged" in record for record in every)
     diverged = (f"{count} of {len(every)} runs diverged",) if count else ()
@@ -113,10 +113,10 @@ def answer_claim(
     """Returns our result for a claim; its budget, games and scale are the smallest of all runs compared for it.
 
     Args:
-        printed: Row with a claim.
-        groups: Groups of all agents and tasks.
-        references: Random players and the paper's settings.
-        field: As for `answer_task`.
+        printed: row with a claim.
+        groups: groups of all agents and tasks.
+        references: random players and the paper's settings.
+        field: as for `answer_task`.
     """
     runs = {key: group.every for key, group in groups.items()}
     found = claims.answer(printed, runs, np.random.default_rng(BOOTSTRAP_SEED), references)
@@ -150,10 +150,10 @@ def answer_aggregate(
     It is in percent if scores are normalised, otherwise in the unit of the scores.
 
     Args:
-        printed: Row with a statistic.
-        groups: Groups of all agents and tasks.
-        scores: Random and human score of each task of the aggregate; empty for scores that are not normalised.
-        field: As for `answer_task`.
+        printed: row with a statistic.
+        groups: groups of all agents and tasks.
+        scores: random and human score of each task of the aggregate; empty for scores that are not normalised.
+        field: as for `answer_task`.
     """
     if printed.agent is None or printed.statistic is None:
         return Result({}, "")
@@ -185,9 +185,9 @@ def summarize_runs(
     cases of all seeds.
 
     Args:
-        records: Records of one agent on one task at one scale, one per seed; without any the result is empty.
-        field: Field of the records that the budget is counted in; None for their own budget field.
-        measure: Number of a record that the row is about.
+        records: records of one agent on one task at one scale, one per seed; without any the result is empty.
+        field: field of the records that the budget is counted in; None for their own budget field.
+        measure: number of a record that the row is about.
     """
     if not records:
         return {}
@@ -240,9 +240,9 @@ def interval_over_tasks(
     """Returns the interval over seeds of an aggregate of one agent's scores, in percent, or the reason for none.
 
     Args:
-        scores: Task to the normalised score of each run.
-        runs: Task to its records, in the same order.
-        statistic: Function of the aggregate.
+        scores: task to the normalised score of each run.
+        runs: task to its records, in the same order.
+        statistic: function of the aggregate.
 
     Returns:
         The interval and an empty string; or None and a sentence with the reason: too few runs, dependent tasks without
@@ -280,10 +280,10 @@ def _summarize_tasks(
     runs and the paper has a single run itself. In the second case, further runs never remove the interval.
 
     Args:
-        printed: Row with a statistic.
-        done: Task to one agent's records, one per seed, at least one for each task.
-        references: Random and human score of each of these tasks.
-        field: Field of the records that the budget is counted in; None for their own budget field.
+        printed: row with a statistic.
+        done: task to one agent's records, one per seed, at least one for each task.
+        references: random and human score of each of these tasks.
+        field: field of the records that the budget is counted in; None for their own budget field.
     """
     assert printed.statistic is not None
     function = statistics.STATISTICS[printed.statistic]

@@ -17,43 +17,43 @@ class Row:
     """One row of the tables, in plain values.
 
     Attributes:
-        paper, experiment, task, agent: Names of the runs; experiment and agent are None if nothing answers the row.
-        unit: Unit of `published`, `value` and `interval`.
+        paper, experiment, task, agent: names of the runs; experiment and agent are None if nothing answers the row.
+        unit: unit of `published`, `value` and `interval`.
         table, column: Table of the printed number and the paper's name of the agent; None for runs of ours that answer
             no printed number.
-        statistic: One of `statistics.STATISTICS` for an aggregate over tasks, otherwise None.
-        statement: Sentence behind the number if it is not a number of a table, otherwise None.
-        claim: Kind of claim that answers the statement, as in `published.PublishedRow`.
-        better, margin: How our number must compare with `published`, as in `published.PublishedRow`.
-        published: Printed number, or None.
-        published_seeds: Number of the paper's runs, or None.
-        published_budget: The paper's training budget, in `budget_field`.
+        statistic: one of `statistics.STATISTICS` for an aggregate over tasks, otherwise None.
+        statement: sentence behind the number if it is not a number of a table, otherwise None.
+        claim: kind of claim that answers the statement, as in `published.PublishedRow`.
+        better, margin: how our number must compare with `published`, as in `published.PublishedRow`.
+        published: printed number, or None.
+        published_seeds: number of the paper's runs, or None.
+        published_budget: the paper's training budget, in `budget_field`.
         budget_field: `num_env_frames`, `num_env_steps`, `agent_steps` or `gradient_steps`; None without a published
             budget.
-        counts: What `budget` counts, in words.
-        value: Our number, such as the mean over seeds of the mean over episodes, or the aggregate over all tasks; None
+        counts: what `budget` counts, in words.
+        value: our number, such as the mean over seeds of the mean over episodes, or the aggregate over all tasks; None
             if not run.
         interval: 95 % interval of `value`; None if not run, with a single score, or with equal scores.
-        interval_over: What the interval is over: `seeds` if there are several, `episodes` if there is one or an
+        interval_over: what the interval is over: `seeds` if there are several, `episodes` if there is one or an
             aggregate has too few runs, `repetitions` of a study, or bootstrap `resamples` of them.
-        no_interval: Why a mean of runs or games has no interval; empty if it has one or needs none. For claims and
+        no_interval: why a mean of runs or games has no interval; empty if it has one or needs none. For claims and
             aggregates the reason is in `note`.
-        random, human: Reference scores of the task, printed or of our own random player, or None.
-        random_is_printed: Whether `random` is a printed score.
-        budget: Smallest budget of our runs, in `budget_field`.
-        share: Ratio of `budget` to `published_budget`.
-        seeds: Seeds of our runs; if only the best count, of all runs that these were chosen from.
-        episodes: Fewest evaluation episodes of one of our runs.
-        scale: Scale of our runs; None if not run.
-        exact: Whether `value` is exact and needs no interval.
-        trained: Whether `value` comes from trained agents and not from studies alone.
-        finding: Finding as in `verdicts`; None if there is no printed number.
-        shortfalls: What `value` lacks of the paper's protocol, in words; empty if it lacks nothing or was not run.
-        settings: Settings of our runs that are not the paper's, in words.
-        sentence, main: As in `published.PublishedRow`.
-        command: Shell command that makes the row's runs again, or its first ones if it has none; None if there is no
+        random, human: reference scores of the task, printed or of our own random player, or None.
+        random_is_printed: whether `random` is a printed score.
+        budget: smallest budget of our runs, in `budget_field`.
+        share: ratio of `budget` to `published_budget`.
+        seeds: seeds of our runs; if only the best count, of all runs that these were chosen from.
+        episodes: fewest evaluation episodes of one of our runs.
+        scale: scale of our runs; None if not run.
+        exact: whether `value` is exact and needs no interval.
+        trained: whether `value` comes from trained agents and not from studies alone.
+        finding: finding as in `verdicts`; None if there is no printed number.
+        shortfalls: what `value` lacks of the paper's protocol, in words; empty if it lacks nothing or was not run.
+        settings: settings of our runs that are not the paper's, in words.
+        sentence, main: as in `published.PublishedRow`.
+        command: shell command that makes the row's runs again, or its first ones if it has none; None if there is no
             config for it.
-        note: What a reader must know, such as stale records, records that are not averaged, or why an aggregate is not
+        note: what a reader must know, such as stale records, records that are not averaged, or why an aggregate is not
             run; empty otherwise.
     """
 
@@ -113,14 +113,14 @@ def make_rows(
     """Returns a row for every published number, then one for every scale of a group that answers none, paper by paper.
 
     Args:
-        groups: Groups from `group_records`.
-        papers: Papers to show; None for all with published numbers or records.
-        experiment: Experiment whose rows are returned; None for all.
-        published_dir: Folder of published numbers.
-        configs_dir: Folder of configs, which give rows their settings and commands.
+        groups: groups from `group_records`.
+        papers: papers to show; None for all with published numbers or records.
+        experiment: experiment whose rows are returned; None for all.
+        published_dir: folder of published numbers.
+        configs_dir: folder of configs, which give rows their settings and commands.
 
     Raises:
-        PublishedError: Published numbers are malformed.
+        PublishedError: published numbers are malformed.
     """
     known = published.papers(published_dir)
     if papers is None:
@@ -149,9 +149,9 @@ def rows_for(
     """Returns only the rows of the given records and of the claims that they answer, for a finished run to print.
 
     Args:
-        stored: Valid records, from `records.read_all` or of one run.
-        configs_dir: Folder of current configs.
-        others: Further records, for `missing_players`; they have no rows.
+        stored: valid records, from `records.read_all` or of one run.
+        configs_dir: folder of current configs.
+        others: further records, for `missing_players`; they have no rows.
     """
     stored = list(stored)
     keys = {comparisons.key_of(item.record) for item in stored}
@@ -199,9 +199,9 @@ def printed_row(
     """Returns the row of one printed number.
 
     Args:
-        printed: Printed number.
-        groups, published_dir, configs_dir: As for `make_rows`.
-        references: References made from all records.
+        printed: printed number.
+        groups, published_dir, configs_dir: as for `make_rows`.
+        references: references made from all records.
     """
     scores: Mapping[str, Mapping[str, float]] = {}
     if printed.normaliser is not None:

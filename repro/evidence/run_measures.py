@@ -41,8 +41,8 @@ def holds(record: Record, need: str) -> bool:
     """Returns whether a record has a part that a claim needs.
 
     Args:
-        record: Any valid record.
-        need: Name of the part: `curve` with at least one point; `series.<name>`, a column of the log;
+        record: any valid record.
+        need: name of the part: `curve` with at least one point; `series.<name>`, a column of the log;
             `sampled_hparams`, settings sampled for the run; or `sampled_hparams.<name>`, one of them.
     """
     part, _, name = need.partition(".")
@@ -69,10 +69,10 @@ def divergences(record: Record) -> tuple[float, float]:
     Each row of the log is the mean over samples from the replay memory.
 
     Args:
-        record: Record with a column `kl`.
+        record: record with a column `kl`.
 
     Raises:
-        ValueError: The column is missing.
+        ValueError: the column is missing.
     """
     (values,) = _columns(record, "divergences", "kl")
     start, end = start_and_end(values)
@@ -83,11 +83,11 @@ def logged(record: Record, columns: Sequence[str]) -> tuple[float, float]:
     """Returns the mean of columns of a run's log at the start and at the end, by `start_and_end`.
 
     Args:
-        record: Record of the run.
-        columns: Columns that are averaged.
+        record: record of the run.
+        columns: columns that are averaged.
 
     Raises:
-        ValueError: A column is missing.
+        ValueError: a column is missing.
     """
     start, end = np.mean([start_and_end(values) for values in _columns(record, "logged", *columns)], axis=0)
     return float(start), float(end)
@@ -102,11 +102,11 @@ def turning_back(record: Record, columns: Sequence[str]) -> float:
     half of the columns are, so that a few columns that come back do not decide.
 
     Args:
-        record: Record of the run.
-        columns: Columns of its log.
+        record: record of the run.
+        columns: columns of its log.
 
     Raises:
-        ValueError: A column is missing.
+        ValueError: a column is missing.
     """
     shares = []
     for values in _columns(record, "turning_back", *columns):
@@ -124,13 +124,13 @@ def share_of_log_above(record: Record, columns: Sequence[str], others: Sequence[
     So columns that never move from a common value have 50 % with a factor of 1.
 
     Args:
-        record: Record of the run.
-        columns: Columns of its log.
-        others: For each of `columns` the column that it is compared with.
-        factor: Factor of the others.
+        record: record of the run.
+        columns: columns of its log.
+        others: for each of `columns` the column that it is compared with.
+        factor: factor of the others.
 
     Raises:
-        ValueError: A column is missing.
+        ValueError: a column is missing.
     """
     excess = np.subtract(
         _columns(record, "share_of_log_above", *columns),
@@ -143,15 +143,15 @@ def distances_of_heads(record: Record, metaparameters: Sequence[str]) -> tuple[f
     """Returns how far the metaparameters of heads differ at the end of a run, by `start_and_end`.
 
     Args:
-        record: Record of STACX with three heads, of which the first acts.
-        metaparameters: Names of columns without the number of the head.
+        record: record of STACX with three heads, of which the first acts.
+        metaparameters: names of columns without the number of the head.
 
     Returns:
         Distance between the two auxiliary heads, and mean distance from these to the main one, each a mean over
         metaparameters.
 
     Raises:
-        ValueError: A column is missing.
+        ValueError: a column is missing.
     """
     main, second, third = (
         np.array(
@@ -172,10 +172,10 @@ def contraction_rates(record: Record) -> tuple[float, float]:
     Each row of the log is the mean of C-trace's Equation 5 over a batch, including positions with few steps left.
 
     Args:
-        record: Record with a column `contraction`.
+        record: record with a column `contraction`.
 
     Raises:
-        ValueError: The column is missing.
+        ValueError: the column is missing.
     """
     (values,) = _columns(record, "contraction_rates", "contraction")
     return start_and_end(values)[1], float(values.mean())
@@ -188,13 +188,13 @@ def contraction_excesses(record: Record) -> tuple[float, float]:
     a sequence with few steps left cannot reach Gamma, so rates are compared with this mean and not with Gamma.
 
     Args:
-        record: Record with columns `contraction` and `contraction_target`.
+        record: record with columns `contraction` and `contraction_target`.
 
     Returns:
         Rate minus target at the end, and over the whole log, as for `contraction_rates`; 0 if the target is met.
 
     Raises:
-        ValueError: A column is missing.
+        ValueError: a column is missing.
     """
     rates, targets = _columns(record, "contraction_excesses", "contraction", "contraction_target")
     return start_and_end(rates - targets)[1], float((rates - targets).mean())
@@ -204,9 +204,9 @@ def first_reach(x: np.ndarray, values: np.ndarray, level: float | np.ndarray) ->
     """Returns the x at which curves first reach a level; infinity if they never do.
 
     Args:
-        x: Increasing frames or seconds of all curves, [N], or of each curve, [..., N].
-        values: Scores at these points, [..., N].
-        level: Level of each curve, [...], or one for all.
+        x: increasing frames or seconds of all curves, [N], or of each curve, [..., N].
+        values: scores at these points, [..., N].
+        level: level of each curve, [...], or one for all.
 
     Returns:
         [...], with a tolerance for rounding (`TOLERANCE`).
@@ -221,7 +221,7 @@ def on_common_frames(records: Sequence[Record]) -> tuple[np.ndarray, np.ndarray]
     """Returns the learning curves of runs at the same frames, so that they can be averaged.
 
     Args:
-        records: One record per run, each with a curve.
+        records: one record per run, each with a curve.
 
     Returns:
         Frames, [P], at which some curve has a point, from the latest beginning of a curve to the earliest end of a
@@ -256,11 +256,11 @@ def seconds_at(record: Record, frames: np.ndarray) -> np.ndarray:
     continue at the mean pace.
 
     Args:
-        record: Record with a column `seconds` and a column of its budget.
-        frames: Frames, [P].
+        record: record with a column `seconds` and a column of its budget.
+        frames: frames, [P].
 
     Raises:
-        ValueError: A column is missing.
+        ValueError: a column is missing.
     """
     counted = next((name for name in BUDGET_FIELDS if column(record, name) is not None), BUDGET_FIELDS[0])
     logged, seconds = _columns(record, "seconds_at", counted, "seconds")

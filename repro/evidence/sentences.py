@@ -11,7 +11,7 @@ def sentences(rows: Iterable[Row]) -> list[tuple[Row, Finding, tuple[str, ...]]]
     """Returns each printed number or sentence once, with the finding and the shortfalls of all its rows together.
 
     Args:
-        rows: Rows of one paper or more; those without a printed number are ignored.
+        rows: rows of one paper or more; those without a printed number are ignored.
 
     Returns:
         For each sentence its first row, finding and shortfalls, in order. A sentence that is contradicted has the

@@ -18,9 +18,9 @@ class SettingComparison:
     """Comparison of one printed setting with one experiment.
 
     Attributes:
-        setting: Printed setting.
-        experiment: One of the setting's experiments.
-        ours: Value of `setting.field` in the experiment's config at scale `paper`; the word `absent` if the config has
+        setting: printed setting.
+        experiment: one of the setting's experiments.
+        ours: value of `setting.field` in the experiment's config at scale `paper`; the word `absent` if the config has
             no such field; None if it was not looked up.
         status: `as printed` or `differs` if `setting.field` was looked up, `not a field` if the setting names no field
             of a config, `no config yet` if the experiment has no config.
@@ -40,13 +40,13 @@ def compare_settings(
     """Returns every printed setting of a paper beside ours, in printed order, once for each of its experiments.
 
     Args:
-        paper: Short name of the paper.
-        configs_dir: Folder with a directory of configs for each paper.
-        published_dir: Folder that holds `<paper>.json`.
+        paper: short name of the paper.
+        configs_dir: folder with a directory of configs for each paper.
+        published_dir: folder that holds `<paper>.json`.
 
     Raises:
-        PublishedError: There are no published numbers of this paper, or they are malformed.
-        RecordError: A config cannot be loaded.
+        PublishedError: there are no published numbers of this paper, or they are malformed.
+        RecordError: a config cannot be loaded.
     """
     return [
         _compare(setting, experiment, configs_dir)
@@ -63,14 +63,14 @@ def config_differences(
     Sections that the agent does not read are left out, and so are the names of the scale and of the agent.
 
     Args:
-        record: Valid record of any scale.
-        configs_dir: Folder with a directory of configs for each paper.
+        record: valid record of any scale.
+        configs_dir: folder with a directory of configs for each paper.
 
     Returns:
         Field to (ours, the paper's).
 
     Raises:
-        RecordError: A config cannot be loaded, or the agent does not exist any more.
+        RecordError: a config cannot be loaded, or the agent does not exist any more.
     """
     reference = staleness.agent_config(record["paper"], record["experiment"], "paper", record["agent"], configs_dir)
     unread = _unread_sections(record["config"], _variant(record, configs_dir))
@@ -90,12 +90,12 @@ def differences(
     printed for an agent (`variants.<agent>.<field>`) does not apply to other agents. A random player has none.
 
     Args:
-        record: Valid record of any scale.
-        configs_dir, published_dir: As for `compare_settings`.
+        record: valid record of any scale.
+        configs_dir, published_dir: as for `compare_settings`.
 
     Raises:
-        PublishedError: Published numbers of the paper are malformed.
-        RecordError: A config cannot be loaded, or the agent does not exist any more.
+        PublishedError: published numbers of the paper are malformed.
+        RecordError: a config cannot be loaded, or the agent does not exist any more.
     """
     paper, experiment = record["paper"], record["experiment"]
     if record["agent"] == random_player.AGENT:

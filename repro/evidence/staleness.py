@@ -39,13 +39,13 @@ def current_config(paper: str, experiment: str, scale: str, configs_dir: pathlib
     """Returns `get_config(scale)` of an experiment as plain dictionaries.
 
     Args:
-        paper: Short name of the paper.
-        experiment: File name without `.py`, or the path of a file elsewhere, which is also the experiment's name.
+        paper: short name of the paper.
+        experiment: file name without `.py`, or the path of a file elsewhere, which is also the experiment's name.
         scale: `smoke`, `desk` or `paper`.
-        configs_dir: Folder with a directory for each paper.
+        configs_dir: folder with a directory for each paper.
 
     Raises:
-        RecordError: There is no such experiment, it has no such scale, or its config cannot be loaded.
+        RecordError: there is no such experiment, it has no such scale, or its config cannot be loaded.
     """
     path = config_path(paper, experiment, configs_dir)
     if not path.is_file():
@@ -71,7 +71,7 @@ def agent_config(
     """Returns `current_config` resolved for one agent; unchanged for an experiment without `variants`.
 
     Raises:
-        RecordError: As for `current_config`, or the experiment has no such agent.
+        RecordError: as for `current_config`, or the experiment has no such agent.
     """
     config = current_config(paper, experiment, scale, configs_dir)
     if agent == random_player.AGENT:
@@ -93,9 +93,9 @@ def config_difference(
     behaviour. Sizes that `reference` leaves to the machine are not differences, either.
 
     Args:
-        config: Nested plain dictionaries.
-        reference: Nested plain dictionaries to compare with.
-        ignored: Dotted names of fields and of whole sections that are left out.
+        config: nested plain dictionaries.
+        reference: nested plain dictionaries to compare with.
+        ignored: dotted names of fields and of whole sections that are left out.
 
     Returns:
         Dotted name to (value in config, value in reference); the latter is `ABSENT` for a field that it lacks.
@@ -121,8 +121,8 @@ def stale_reason(record: Mapping[str, Any], configs_dir: pathlib.Path = CONFIGS_
     the code that keeps the agent's behaviour version.
 
     Args:
-        record: Valid record.
-        configs_dir: Folder with a directory for each paper.
+        record: valid record.
+        configs_dir: folder with a directory for each paper.
     """
     try:
         current = agent_config(record["paper"], record["experiment"], record["scale"], record["agent"], configs_dir)

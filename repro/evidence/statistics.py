@@ -44,18 +44,18 @@ def stratified_interval(
     chance may raise or lower all of their scores.
 
     Args:
-        scores: Scores of every task.
+        scores: scores of every task.
         statistic: `median`, `mean`, `interquartile_mean`, `optimality_gap` or `mean_capped`.
-        rng: Random numbers of the resamples.
-        confidence: Confidence level in (0, 1).
-        dependent: Whether the i-th score of each task is of the same run, or of the same settings.
+        rng: random numbers of the resamples.
+        confidence: confidence level in (0, 1).
+        dependent: whether the i-th score of each task is of the same run, or of the same settings.
 
     Returns:
         Interval, or None with fewer than `MIN_BOOTSTRAP_RUNS` runs of a task, or if all resamples give the same number.
 
     Raises:
         TypeError: `scores` is not a mapping.
-        ValueError: There is no task, a task has no runs, a score is not finite, or dependent tasks have different
+        ValueError: there is no task, a task has no runs, a score is not finite, or dependent tasks have different
             numbers of runs.
     """
     samples = _checked("stratified_interval", scores)
@@ -80,13 +80,13 @@ def pointwise_interval(lines: np.ndarray) -> np.ndarray:
     """Returns Student's 95 % interval of the mean at each point of a curve, each point by itself.
 
     Args:
-        lines: Finite values of two runs or more, [runs, points].
+        lines: finite values of two runs or more, [runs, points].
 
     Returns:
         Low and high, [points, 2].
 
     Raises:
-        ValueError: There are fewer than two runs, or a value is not finite.
+        ValueError: there are fewer than two runs, or a value is not finite.
     """
     runs = len(lines)
     if runs < 2 or not np.isfinite(lines).all():
@@ -98,8 +98,8 @@ def mean_reach(samples: np.ndarray, confidence: float) -> np.ndarray:
     """Returns the half width of Student's interval of a mean over the first axis.
 
     Args:
-        samples: Two samples or more, [N, ...].
-        confidence: Confidence level in (0, 1).
+        samples: two samples or more, [N, ...].
+        confidence: confidence level in (0, 1).
 
     Returns:
         Half widths, [...].
@@ -112,9 +112,9 @@ def best_weights(scores: Sequence[float] | np.ndarray, counts: np.ndarray, best:
     """Returns the weights of runs, [R, runs], in the mean of the best ones of each resample.
 
     Args:
-        scores: Scores of the runs, [runs].
-        counts: How often each run is in a resample, [R, runs].
-        best: How many runs of a resample count; all if it has fewer.
+        scores: scores of the runs, [runs].
+        counts: how often each run is in a resample, [R, runs].
+        best: how many runs of a resample count; all if it has fewer.
     """
     order = np.argsort(-np.asarray(scores, np.float64), kind="stable")
     taken = np.minimum(np.cumsum(counts[:, order], axis=-1), best)
@@ -133,9 +133,9 @@ def expanded_level(confidence: float, runs: int, freedom: int) -> float:
     cases with two, 75 % with three, 88 % with four, 91 % with five, and about the desired share from six on.
 
     Args:
-        confidence: Desired coverage in (0, 1).
-        runs: Fewest runs of a task, n, at least 2.
-        freedom: Degrees of freedom: the sum of runs - 1 over tasks, or runs - 1 if all tasks have the same runs.
+        confidence: desired coverage in (0, 1).
+        runs: fewest runs of a task, n, at least 2.
+        freedom: degrees of freedom: the sum of runs - 1 over tasks, or runs - 1 if all tasks have the same runs.
     """
     t = special.stdtrit(freedom, 0.5 + confidence / 2)
     tail = special.ndtr(-math.sqrt(runs / (runs - 1)) * t)
@@ -158,10 +158,10 @@ def summarize_returns(
     """Returns a record's `evaluation`, with the mean and std of the values before they are rounded.
 
     Args:
-        unit: Unit of the values.
-        protocol: How a value is measured, in words.
-        values: One value per episode or repetition, [N], N at least 1.
-        digits: Significant digits of each recorded value; nine are enough for any float32.
+        unit: unit of the values.
+        protocol: how a value is measured, in words.
+        values: one value per episode or repetition, [N], N at least 1.
+        digits: significant digits of each recorded value; nine are enough for any float32.
     """
     return {
         "protocol": protocol,
@@ -219,9 +219,9 @@ def human_normalised(score: float | np.ndarray, random: float, human: float) -> 
     """Returns the human-normalised score, (score - random) / (human - random): 0 for random play, 1 for a human.
 
     Args:
-        score: Score or array of scores of any shape, in the game's unit.
-        random: Score of a random player.
-        human: Score of a human, not equal to `random`.
+        score: score or array of scores of any shape, in the game's unit.
+        random: score of a random player.
+        human: score of a human, not equal to `random`.
 
     Raises:
         ValueError: `human` equals `random`.
@@ -235,12 +235,12 @@ def normalised_scores(scores: Scores, references: Mapping[str, Mapping[str, floa
     """Returns the `human_normalised` score of each run, by task.
 
     Args:
-        scores: Scores in the unit of each task.
-        references: Task to its `random` and `human` score.
+        scores: scores in the unit of each task.
+        references: task to its `random` and `human` score.
 
     Raises:
-        KeyError: A task has no reference.
-        ValueError: The two reference scores of a task are equal.
+        KeyError: a task has no reference.
+        ValueError: the two reference scores of a task are equal.
     """
     return {
         task: np.asarray(human_normalised(np.array(of_runs, np.float64), **references[task]))

@@ -186,9 +186,9 @@ def squared_distances_from(
     the spread of the runs. For a single run it is the square of its distance.
 
     Args:
-        by_agent: Runs of one agent, on a task of `numbers`.
-        numbers: Number of each task.
-        random: Function from a record to a random player's score in its game.
+        by_agent: runs of one agent, on a task of `numbers`.
+        numbers: number of each task.
+        random: function from a record to a random player's score in its game.
     """
     (runs,) = by_agent
     number = numbers[runs[0]["task"]]
@@ -215,8 +215,8 @@ def difference_of_losses(
     positive gain loses nothing.
 
     Args:
-        by_agent: Runs of our agent with the change and without it, then of the other agent with it and without it.
-        random: Function from a record to a random player's score in its game.
+        by_agent: runs of our agent with the change and without it, then of the other agent with it and without it.
+        random: function from a record to a random player's score in its game.
     """
     levels = np.array([random(runs[0]) for runs in by_agent])[:, None]
 
@@ -233,9 +233,9 @@ def logged(
     """Mean of columns of the log at the start or the end of training, over columns and runs.
 
     Args:
-        by_agent: Runs of one agent.
-        columns: Columns of the records' `series`.
-        at_the_end: Whether the end of training counts, instead of its start.
+        by_agent: runs of one agent.
+        columns: columns of the records' `series`.
+        at_the_end: whether the end of training counts, instead of its start.
     """
     (runs,) = by_agent
     held = np.array([run_measures.logged(record, columns)[int(at_the_end)] for record in runs])
@@ -246,8 +246,8 @@ def turning_back(by_agent: Sequence[Records], columns: Sequence[str]) -> Callabl
     """Ratio of how far columns of the log turn back to how far they go, by `run_measures.turning_back`; mean over runs.
 
     Args:
-        by_agent: Runs of one agent.
-        columns: Columns of the log.
+        by_agent: runs of one agent.
+        columns: columns of the log.
     """
     (runs,) = by_agent
     shares = np.array([run_measures.turning_back(record, columns) for record in runs])
@@ -260,8 +260,8 @@ def share_of_log_above(
     """Share of the log in which columns are above others, by `run_measures.share_of_log_above`; mean over runs.
 
     Args:
-        by_agent: Runs of one agent.
-        columns, others, factor: As for `run_measures.share_of_log_above`.
+        by_agent: runs of one agent.
+        columns, others, factor: as for `run_measures.share_of_log_above`.
     """
     (runs,) = by_agent
     shares = np.array([run_measures.share_of_log_above(record, columns, others, factor) for record in runs])
@@ -276,8 +276,8 @@ def ratio_of_head_distances(
     It is about 1 for heads that move independently, and `RATIO_CAP` if no head differs from the main one.
 
     Args:
-        by_agent: Runs of one agent with three heads.
-        metaparameters: As for `run_measures.distances_of_heads`.
+        by_agent: runs of one agent with three heads.
+        metaparameters: as for `run_measures.distances_of_heads`.
     """
     (runs,) = by_agent
     between, from_main = np.array([run_measures.distances_of_heads(record, metaparameters) for record in runs]).T
@@ -297,8 +297,8 @@ def human_normalised(
     """Human-normalised score of each agent, mean over runs, [agents, R].
 
     Args:
-        by_agent: Runs of each agent on one game.
-        references: Random and human score of each game.
+        by_agent: runs of each agent on one game.
+        references: random and human score of each game.
     """
     of_game = references[by_agent[0][0]["task"]]
     return lambda weights: np.asarray(statistics.human_normalised(_means(by_agent, weights), **of_game))
@@ -357,7 +357,7 @@ def gap_widened(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.
     Scores are final evaluations, means over runs.
 
     Args:
-        by_agent: Runs of our agent and of the other one with the change, then of both without it.
+        by_agent: runs of our agent and of the other one with the change, then of both without it.
     """
 
     def widened(weights: BootstrapWeights) -> np.ndarray:
@@ -387,8 +387,8 @@ def rank_correlation(by_agent: Sequence[Records], name: str) -> Callable[[Bootst
     Equal numbers share the middle of their ranks. The correlation is 0 if either is the same in all runs.
 
     Args:
-        by_agent: Runs of one agent, whose records have `name` among the sampled hyper-parameters.
-        name: Name of the hyper-parameter; its logarithm has the same ranks.
+        by_agent: runs of one agent, whose records have `name` among the sampled hyper-parameters.
+        name: name of the hyper-parameter; its logarithm has the same ranks.
     """
     (runs,) = by_agent
     sampled = np.array([record["sampled_hparams"][name] for record in runs], np.float64)
@@ -413,7 +413,7 @@ def near_best(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.nd
     So a claim needs `SEARCH_RUNS`.
 
     Args:
-        by_agent: Runs of one agent, whose records have curves.
+        by_agent: runs of one agent, whose records have curves.
     """
     (runs,) = by_agent
     scores = np.array(_scores(runs), np.float64)
@@ -465,7 +465,7 @@ def _ratio_to_their_level(
     """Returns the function of `ratio_of_frames`, or of seconds, from frames, scores and seconds of our runs and theirs.
 
     Args:
-        by_agent: Frames [P], scores [runs, P], and seconds [runs, P] or None for the ratio of frames; ours first.
+        by_agent: frames [P], scores [runs, P], and seconds [runs, P] or None for the ratio of frames; ours first.
     """
 
     def ratio(weights: BootstrapWeights) -> np.ndarray:

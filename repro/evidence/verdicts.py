@@ -47,10 +47,10 @@ def find(published: float, better: Better, ends: Ends | None, tolerance: Ends | 
     undecided.
 
     Args:
-        published: Printed number.
-        better: How our number must compare with it, as in `published.Better`.
-        ends: Our interval in the same unit, with two equal ends for an exact number; None without an interval.
-        tolerance: Range (low, high) around the published number that counts as equal to it. With None a number to be
+        published: printed number.
+        better: how our number must compare with it, as in `published.Better`.
+        ends: our interval in the same unit, with two equal ends for an exact number; None without an interval.
+        tolerance: range (low, high) around the published number that counts as equal to it. With None a number to be
             met is undecided, and one to be reached must be reached in full.
     """
     if ends is None or (better == "equal" and tolerance is None):
@@ -73,10 +73,10 @@ def find_dissent(
     """Returns the names of the alternatives with another finding; none if the finding itself is undecided.
 
     Args:
-        finding: Finding of our interval by itself.
-        printed: Row with a value.
-        alternatives: Further intervals by name, each of which must give the same finding.
-        tolerance: As for `find`.
+        finding: finding of our interval by itself.
+        printed: row with a value.
+        alternatives: further intervals by name, each of which must give the same finding.
+        tolerance: as for `find`.
     """
     if finding == "undecided":
         return ()
@@ -91,8 +91,8 @@ def runs_to_decide(printed: PublishedRow, learned: bool) -> int:
     A single run is enough for studies, and for rows about the speed or duration of a run.
 
     Args:
-        printed: The row.
-        learned: Whether the runs come from training.
+        printed: the row.
+        learned: whether the runs come from training.
     """
     return min(MIN_RUNS, expected_runs(printed, learned)) if learned and printed.measure == "evaluation" else 1
 

@@ -86,12 +86,12 @@ def check(runs: Sequence[ReferenceRun], bands: Mapping[str, Mapping[str, Band]],
     """Trains and judges reference runs, and prints a line per run.
 
     Args:
-        runs: Runs to train, the longest first.
-        bands: Bands by the name of the run, then of the measure.
-        jobs: Number of trainings side by side.
+        runs: runs to train, the longest first.
+        bands: bands by the name of the run, then of the measure.
+        jobs: number of trainings side by side.
 
     Raises:
-        DeadProcessError: A training process was killed.
+        DeadProcessError: a training process was killed.
     """
     tries: dict[str, list[Training]] = collections.defaultdict(list)
     results: dict[str, RunResult] = {}
@@ -115,13 +115,13 @@ def make_bands(runs: Sequence[ReferenceRun], seeds: int, jobs: int, again: bool)
     """Trains the seeds that the reference values lack, and writes the values of a run after its last seed.
 
     Args:
-        runs: Runs to train.
-        seeds: Number of seeds that each run must have.
-        jobs: Number of trainings side by side.
-        again: Whether seeds that have values are trained again, too.
+        runs: runs to train.
+        seeds: number of seeds that each run must have.
+        jobs: number of trainings side by side.
+        again: whether seeds that have values are trained again, too.
 
     Raises:
-        DeadProcessError: A training process was killed.
+        DeadProcessError: a training process was killed.
     """
     kept = reference_values.read()
     extended, wanted = {}, []  # present values that new seeds are added to, by run; those of other runs are replaced

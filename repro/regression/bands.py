@@ -67,11 +67,11 @@ def make_band(name: str, values: Sequence[float]) -> Band:
     """Returns the band of one measure.
 
     Args:
-        name: Name of the measure.
-        values: Finite values of at least two seeds.
+        name: name of the measure.
+        values: finite values of at least two seeds.
 
     Raises:
-        ValueError: A value is not finite.
+        ValueError: a value is not finite.
     """
     x = np.asarray(values, np.float64)
     if not np.isfinite(x).all():
@@ -84,8 +84,8 @@ def band_ends(values: np.ndarray, never_negative: bool) -> tuple[np.ndarray, np.
     """Returns the low and the high ends of the bands of measures, each [...].
 
     Args:
-        values: Finite values of n seeds, [..., n].
-        never_negative: Whether logarithms may be taken of them.
+        values: finite values of n seeds, [..., n].
+        never_negative: whether logarithms may be taken of them.
     """
     lowest, highest = values.min(axis=-1), values.max(axis=-1)
     logarithmic = never_negative & (lowest > 0) & (highest > LOG_RATIO * lowest)
@@ -113,8 +113,8 @@ def judge(measured: Mapping[str, float], bands: Mapping[str, Band]) -> list[Outl
     """Returns the measures of one training that are outside their bands.
 
     Args:
-        measured: Value of each measure by name, including all in `bands`.
-        bands: Bands by the name of the measure.
+        measured: value of each measure by name, including all in `bands`.
+        bands: bands by the name of the measure.
     """
     return [
         Outlier(name, measured[name], band, side) for name, band in bands.items() if (side := band.side(measured[name]))

@@ -21,9 +21,9 @@ class Catch(gymnasium.Env):
     one-hot.
 
     Args:
-        seen: Number of rows, from the first, in which both columns are observed. With fewer than all, an agent must
+        seen: number of rows, from the first, in which both columns are observed. With fewer than all, an agent must
             remember the columns and count the paddle's moves.
-        reward: Reward for catching the ball; the reward for missing it is its negative.
+        reward: reward for catching the ball; the reward for missing it is its negative.
     """
 
     action_space = spaces.Discrete(3)

@@ -24,11 +24,11 @@ def measure(run: ReferenceRun, seed: int) -> dict[str, float]:
     """Trains a reference run in this process, in a temporary folder, and returns its measures by name.
 
     Args:
-        run: Run to train.
-        seed: Seed from which all seeds of the run are derived.
+        run: run to train.
+        seed: seed from which all seeds of the run are derived.
 
     Raises:
-        NonFiniteLossError: The run diverged.
+        NonFiniteLossError: the run diverged.
     """
     config = run.make_config()
     experiment = find_experiment(config)
@@ -62,7 +62,7 @@ def summarize(updates: Sequence[Update]) -> dict[str, float]:
     shows mistakes that do not change the median.
 
     Args:
-        updates: All updates of a run, at least 10.
+        updates: all updates of a run, at least 10.
     """
     returns = np.array([update.mean_return for update in updates])
     third = len(updates) // 3

@@ -31,11 +31,11 @@ PENDULUM = {"name": "mujoco", "task": "InvertedPendulum", "version": "v5", "max_
 class ReferenceRun(NamedTuple):
     """One short training.
 
-    name: Name in commands and tables.
-    config: Module in `paper_configs` whose desk config the run starts from.
-    agent: Agent of that config.
-    fields: Fields that replace those of the agent's config; an `env` with a `name` replaces the whole section.
-    episodes: Number of episodes of the evaluation after training; 0 for no evaluation.
+    name: name in commands and tables.
+    config: module in `paper_configs` whose desk config the run starts from.
+    agent: agent of that config.
+    fields: fields that replace those of the agent's config; an `env` with a `name` replaces the whole section.
+    episodes: number of episodes of the evaluation after training; 0 for no evaluation.
     """
 
     name: str

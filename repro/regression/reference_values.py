@@ -22,8 +22,8 @@ class ReferenceValues(NamedTuple):
     """Values of one reference run.
 
     fingerprint: `ReferenceRun.fingerprint` of the settings that they were made with.
-    seconds: Median time of a training on the machine that made them.
-    values: Measure to one value per seed, in the order of seeds 1, 2, ...
+    seconds: median time of a training on the machine that made them.
+    values: measure to one value per seed, in the order of seeds 1, 2, ...
     """
 
     fingerprint: str
@@ -56,7 +56,7 @@ def bands_of(run: ReferenceRun, references: Mapping[str, ReferenceValues]) -> di
     """Returns the band of each measure of a run.
 
     Raises:
-        ReferenceValuesError: The run has no values, values of other settings, too few seeds, or a value that is not
+        ReferenceValuesError: the run has no values, values of other settings, too few seeds, or a value that is not
             finite.
     """
     remake = f"make them with: python -m repro.regression --make_bands --again --only={run.name}"

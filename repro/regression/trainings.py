@@ -23,10 +23,10 @@ class DeadProcessError(RuntimeError):
 class Training(NamedTuple):
     """One seed of a reference run.
 
-    values: Measures by name; empty if it failed.
-    seconds: Time of compilation, training and evaluation, or until it failed.
-    error: Reason of a failure in one line; empty otherwise.
-    traceback: Traceback of a failure that is not a divergence; empty otherwise.
+    values: measures by name; empty if it failed.
+    seconds: time of compilation, training and evaluation, or until it failed.
+    error: reason of a failure in one line; empty otherwise.
+    traceback: traceback of a failure that is not a divergence; empty otherwise.
     """
 
     run: ReferenceRun
@@ -45,10 +45,10 @@ class Training(NamedTuple):
 class RunResult(NamedTuple):
     """Result of a reference run after some of its tries.
 
-    tries: Trainings of one or more seeds.
-    outliers: For each try that did not diverge, the measures outside their bands.
-    confirmed: Outliers of the last of these tries that were beyond the same end of their band in all of them.
-    error: Why no verdict is possible, such as a crash or measures without a band; empty otherwise.
+    tries: trainings of one or more seeds.
+    outliers: for each try that did not diverge, the measures outside their bands.
+    confirmed: outliers of the last of these tries that were beyond the same end of their band in all of them.
+    error: why no verdict is possible, such as a crash or measures without a band; empty otherwise.
     """
 
     tries: Sequence[Training]
@@ -119,13 +119,13 @@ def train_all(
     """Yields trainings as they end.
 
     Args:
-        wanted: Runs and seeds to train, the longest first.
-        jobs: Number of processes; each trains one seed after the other.
-        follow: Function that is called with each training that ended. It returns another seed of the run to train, or
+        wanted: runs and seeds to train, the longest first.
+        jobs: number of processes; each trains one seed after the other.
+        follow: function that is called with each training that ended. It returns another seed of the run to train, or
             None.
 
     Raises:
-        DeadProcessError: A training process was killed; the trainings that were running are lost.
+        DeadProcessError: a training process was killed; the trainings that were running are lost.
     """
     context = multiprocessing.get_context("spawn")
     pool = concurrent.futures.ProcessPoolExecutor(jobs, context, _start_process)

@@ -70,7 +70,7 @@ def save_picture(contents: Contents, paper: str, experiment: str, task: str, pat
         Whether any run has a curve; if not, no file is written.
 
     Raises:
-        OSError: The file cannot be written.
+        OSError: the file cannot be written.
     """
     rows = [row for row in contents.rows if (row.paper, row.experiment, row.task) == (paper, experiment, task)]
     by_agent = {row.agent: row for row in reversed(rows) if row.seeds and cards.is_evaluation(row, contents.groups)}

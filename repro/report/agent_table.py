@@ -17,12 +17,12 @@ class AgentLine:
     """One agent over the tasks that it shares with the reference.
 
     Attributes:
-        agent: Name of the agent.
-        tasks: Number of these tasks.
-        runs: Number of the agent's runs on all of them.
-        mean, interquartile_mean: Means of the scores on a single task; None for several tasks, whose units differ.
+        agent: name of the agent.
+        tasks: number of these tasks.
+        runs: number of the agent's runs on all of them.
+        mean, interquartile_mean: means of the scores on a single task; None for several tasks, whose units differ.
         interval: 95 % interval of the interquartile mean; None with too few runs, or if all have the same score.
-        improvement: Probability that a run of the agent ends above one of the reference, averaged over tasks (Agarwal
+        improvement: probability that a run of the agent ends above one of the reference, averaged over tasks (Agarwal
             et al. 2021); None for the reference itself.
         improvement_interval: 95 % interval of `improvement`; None for the reference itself.
     """
@@ -41,8 +41,8 @@ def compare_agents(scores: Mapping[str, statistics.Scores], dependent: Collectio
     """Returns a line for the first agent, the reference, and for each other agent that can be compared with it.
 
     Args:
-        scores: Agent to task to the scores of its runs, the reference first.
-        dependent: Agents whose scores on several tasks depend on each other, such as those that learned the tasks
+        scores: agent to task to the scores of its runs, the reference first.
+        dependent: agents whose scores on several tasks depend on each other, such as those that learned the tasks
             together. A comparison is dependent if one of its two agents is.
 
     Returns:

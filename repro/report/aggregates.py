@@ -38,13 +38,13 @@ class Aggregate:
     """One agent of one experiment over its tasks.
 
     Attributes:
-        anchor: Id of its place in the page.
-        experiment, agent: Names as in the records.
-        total: Number of tasks for which the paper prints a number.
-        ours, theirs: Task with a record to the normalized scores of our runs, and to the published score, [1].
-        lines: Name of each statistic with the published number, ours and its interval, in percent, over the tasks with
+        anchor: id of its place in the page.
+        experiment, agent: names as in the records.
+        total: number of tasks for which the paper prints a number.
+        ours, theirs: task with a record to the normalized scores of our runs, and to the published score, [1].
+        lines: name of each statistic with the published number, ours and its interval, in percent, over the tasks with
             a record.
-        no_interval: Name of each statistic to the reason why it has no interval; empty if it has one.
+        no_interval: name of each statistic to the reason why it has no interval; empty if it has one.
     """
 
     anchor: str
@@ -66,8 +66,8 @@ def make_aggregates(rows: Sequence[Row], groups: Mapping[Key, Group]) -> list[Ag
     """Returns the aggregate of every agent of a paper that has at least `MIN_TASKS` normalized tasks with a record.
 
     Args:
-        rows: Rows of one paper.
-        groups: Records behind the rows.
+        rows: rows of one paper.
+        groups: records behind the rows.
     """
     by_agent = collections.defaultdict(list)
     for row in rows:
@@ -89,9 +89,9 @@ def make_images(paper: str, together: Sequence[Aggregate], rows: Sequence[Row]) 
     """Returns the figures over tasks of one paper: intervals of aggregates, and of probabilities of improvement.
 
     Args:
-        paper: Short name of the paper.
-        together: Aggregates from `make_aggregates`.
-        rows: Rows of the paper.
+        paper: short name of the paper.
+        together: aggregates from `make_aggregates`.
+        rows: rows of the paper.
     """
     made = []
     if together:
@@ -207,8 +207,8 @@ def shares_above(scores: Mapping[str, np.ndarray], levels: np.ndarray) -> np.nda
     """Returns the share of runs above each level, averaged over tasks, [N].
 
     Args:
-        scores: Task to the normalized scores of its runs.
-        levels: Scores in percent, [N].
+        scores: task to the normalized scores of its runs.
+        levels: scores in percent, [N].
     """
     return np.mean([(100 * runs[:, None] > levels).mean(axis=0) for runs in scores.values()], axis=0)
 

@@ -32,11 +32,11 @@ class Runs:
     """One agent's runs on a task.
 
     Attributes:
-        anchor: Id of their place in the page.
-        row: Row that their evaluation answers.
-        stored: Records with their files, one per seed.
-        facts: Further facts, as pairs of name and text.
-        differences: Field, value and the paper's value of each setting that differs.
+        anchor: id of their place in the page.
+        row: row that their evaluation answers.
+        stored: records with their files, one per seed.
+        facts: further facts, as pairs of name and text.
+        differences: field, value and the paper's value of each setting that differs.
         images: Figure of the agent's metaparameters, if its records have them.
     """
 
@@ -57,14 +57,14 @@ class Card:
     """One task of one experiment.
 
     Attributes:
-        anchor: Id of its place in the page.
-        experiment, task: Names as in the records.
-        images: Learning curves by frames and by wall time, densities of contraction rates, and returns of a sweep, as
+        anchor: id of its place in the page.
+        experiment, task: names as in the records.
+        images: learning curves by frames and by wall time, densities of contraction rates, and returns of a sweep, as
             far as records have them.
-        runs: Runs of each agent.
-        scores: Agent to the scores of its runs, for agents with the same unit, the experiment's own agent first.
-        context: Numbers of other publications.
-        videos: Agent to its video, for agents with a record.
+        runs: runs of each agent.
+        scores: agent to the scores of its runs, for agents with the same unit, the experiment's own agent first.
+        context: numbers of other publications.
+        videos: agent to its video, for agents with a record.
     """
 
     anchor: str
@@ -97,10 +97,10 @@ def make_cards(
     """Returns the cards of one paper's rows, those with figures first.
 
     Args:
-        rows: Rows of one paper.
-        groups: Records behind the rows.
-        stored: All records with their files.
-        published_dir, configs_dir: As for `contents.collect`.
+        rows: rows of one paper.
+        groups: records behind the rows.
+        stored: all records with their files.
+        published_dir, configs_dir: as for `contents.collect`.
     """
     item_of = {_run_key(item.record): item for item in stored}
     stale = stale_records(groups)
@@ -134,7 +134,7 @@ def agent_indices(rows: Iterable[Row]) -> dict[tuple[str, str], int]:
     of ddpg_er and naf_er. If an experiment has two agents of a variant, each agent of this variant has its own colour.
 
     Args:
-        rows: Rows of one paper.
+        rows: rows of one paper.
     """
     in_order = sorted((row for row in rows if row.seeds), key=_has_no_curve)
     names = list(dict.fromkeys((str(row.experiment), str(row.agent)) for row in in_order))
@@ -161,8 +161,8 @@ def is_evaluation(row: Row, groups: Mapping[Key, Group]) -> bool:
     """Returns whether a row's number is the final evaluation of its records, and not the number of a claim.
 
     Args:
-        row: Any row.
-        groups: All records.
+        row: any row.
+        groups: all records.
     """
     return row_key(row) in groups and row.unit in {r["evaluation"]["unit"] for r in groups[row_key(row)].records}
 

@@ -52,9 +52,9 @@ class RowGroup:
     """The rows of one printed table, or those that answer no printed number.
 
     Attributes:
-        anchor: Id of its place in the page.
-        title: Title of the table.
-        rows: Rows, those with a result first.
+        anchor: id of its place in the page.
+        title: title of the table.
+        rows: rows, those with a result first.
     """
 
     anchor: str
@@ -72,19 +72,19 @@ class PaperSection:
     """One paper's part of the page.
 
     Attributes:
-        name: Short name of the paper.
-        title, citation: Title and citation of the paper.
-        link: Address of the paper; None if the citation has none.
-        counts: Verdict to the number of printed numbers and sentences that have it.
-        trained: Verdict to how many of these come from trained agents.
-        groups: Rows of the paper, groups with a result first.
-        experiments: Experiment to its cards, in the order of the cards.
-        paper_figures: Figures that experiments have plotted beside their records.
-        overviews: Figures over tasks, with all agents.
-        together: Aggregate of each agent over its tasks, with its figures.
-        deviations: Deviations from the paper, as HTML.
-        settings: Printed settings.
-        sources: Name, title, source and confidence of each printed table.
+        name: short name of the paper.
+        title, citation: title and citation of the paper.
+        link: address of the paper; None if the citation has none.
+        counts: verdict to the number of printed numbers and sentences that have it.
+        trained: verdict to how many of these come from trained agents.
+        groups: rows of the paper, groups with a result first.
+        experiments: experiment to its cards, in the order of the cards.
+        paper_figures: figures that experiments have plotted beside their records.
+        overviews: figures over tasks, with all agents.
+        together: aggregate of each agent over its tasks, with its figures.
+        deviations: deviations from the paper, as HTML.
+        settings: printed settings.
+        sources: name, title, source and confidence of each printed table.
     """
 
     name: str
@@ -164,14 +164,14 @@ def collect(
     """Reads the records below a directory and makes their rows.
 
     Args:
-        results_dir: Root of the record layout; it may not exist.
-        published_dir: Folder of published numbers.
-        configs_dir: Folder of current configs.
-        committed: Further records. Their random players are used for claims if `results_dir` has none on the task, but
+        results_dir: root of the record layout; it may not exist.
+        published_dir: folder of published numbers.
+        configs_dir: folder of current configs.
+        committed: further records. Their random players are used for claims if `results_dir` has none on the task, but
             have no rows.
 
     Raises:
-        PublishedError: The published numbers cannot be read.
+        PublishedError: the published numbers cannot be read.
     """
     stored, errors = read_all(results_dir)
     players = missing_players(stored, committed)

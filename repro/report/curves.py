@@ -38,19 +38,19 @@ class Curve:
     """One agent's part of a figure, in data units.
 
     Attributes:
-        agent: Name of the agent.
-        index: Index of the agent, for its colour (`cards.agent_indices`).
-        scale: Scale of its runs.
-        lines: Seed to its points (frames or seconds of wall time, return), [N, 2].
-        evaluations: Final evaluation of each seed.
-        mean: Mean over seeds, [M, 2], on a common grid where all seeds have data, or in the middle of each window.
+        agent: name of the agent.
+        index: index of the agent, for its colour (`cards.agent_indices`).
+        scale: scale of its runs.
+        lines: seed to its points (frames or seconds of wall time, return), [N, 2].
+        evaluations: final evaluation of each seed.
+        mean: mean over seeds, [M, 2], on a common grid where all seeds have data, or in the middle of each window.
             Without windows it is empty for a single seed.
-        band: Low and high at each point of `mean`, [M, 2]: the 95 % interval of the mean, with windows percentiles over
+        band: low and high at each point of `mean`, [M, 2]: the 95 % interval of the mean, with windows percentiles over
             seeds instead. With fewer than `statistics.MIN_BOOTSTRAP_RUNS` seeds, the lowest and the highest seed.
-        window: Length of the windows in the unit of the budget; None without windows.
-        end: Largest frames or seconds of its runs.
-        published, published_label: Printed number and its text; None without one.
-        random, random_label: Score of the random policy and its text; None without one.
+        window: length of the windows in the unit of the budget; None without windows.
+        end: largest frames or seconds of its runs.
+        published, published_label: printed number and its text; None without one.
+        random, random_label: score of the random policy and its text; None without one.
     """
 
     agent: str
@@ -73,14 +73,14 @@ class Plot:
     """The curves of one task on common axes.
 
     Attributes:
-        curves: One curve per agent, with wall time in the unit of the axis.
-        on_scale: For each curve whether its printed number is on the axis.
-        random, random_label: Score of the random policy and its text; None without one.
-        y_range: Ends (low, high) of the vertical axis.
-        x_end: End of the horizontal axis.
-        x_label: Label of the horizontal axis.
-        unit: Unit of the returns.
-        counts: What the budget counts, frames or steps.
+        curves: one curve per agent, with wall time in the unit of the axis.
+        on_scale: for each curve whether its printed number is on the axis.
+        random, random_label: score of the random policy and its text; None without one.
+        y_range: ends (low, high) of the vertical axis.
+        x_end: end of the horizontal axis.
+        x_label: label of the horizontal axis.
+        unit: unit of the returns.
+        counts: what the budget counts, frames or steps.
     """
 
     curves: Sequence[Curve]
@@ -115,10 +115,10 @@ def make_curve(records: Records, row: Row | None, timed: bool = False, index: in
     """Prepares the curve of one agent.
 
     Args:
-        records: Records behind a row, one per seed, at least one.
-        row: Row with the printed number, its budget and the random score; None for a curve without them.
-        timed: Whether the curve is against the wall time of training instead of frames; needs `has_times`.
-        index: Index of the agent, for its colour.
+        records: records behind a row, one per seed, at least one.
+        row: row with the printed number, its budget and the random score; None for a curve without them.
+        timed: whether the curve is against the wall time of training instead of frames; needs `has_times`.
+        index: index of the agent, for its colour.
     """
     lines = {r["seed"]: np.array(r["curve"], float).reshape(-1, 2) for r in records}
     lines = {seed: line for seed, line in lines.items() if len(line)}
@@ -160,9 +160,9 @@ def make_plot(curves: Sequence[Curve], record: Mapping[str, Any], timed: bool = 
     """Puts curves of one task on common axes.
 
     Args:
-        curves: Curves from `make_curve`, at least one.
-        record: Any record behind them, for the units.
-        timed: As for `make_curve`.
+        curves: curves from `make_curve`, at least one.
+        record: any record behind them, for the units.
+        timed: as for `make_curve`.
     """
     counts = counted(budget_field(record))
     x_end, x_label = max(curve.end for curve in curves), f"environment {counts}"
@@ -196,7 +196,7 @@ def get_window(records: Records) -> int | None:
     """Returns the length of the curve's windows; None if the config has none, or a run is shorter than two windows.
 
     Args:
-        records: Runs of one config, at least one.
+        records: runs of one config, at least one.
     """
     window = records[0]["config"].get("window_steps")
     return window if window and 2 * window <= min(record[budget_field(record)] for record in records) else None
@@ -206,7 +206,7 @@ def mean_line(lines: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Returns the mean over seeds where all have data, and a band around it.
 
     Args:
-        lines: One line per seed with points (frames, value), [N, 2].
+        lines: one line per seed with points (frames, value), [N, 2].
 
     Returns:
         Points (frames, mean), [M, 2], on a common grid of M = `MAX_POINTS`; and low and high at each point, [M, 2]: the
@@ -228,8 +228,8 @@ def describe_band(seeds: Sequence[int], of_many: str = MEAN_BAND) -> str:
     """Returns a description of the bands of several agents.
 
     Args:
-        seeds: Number of seeds of each agent.
-        of_many: Description of a band with `statistics.MIN_BOOTSTRAP_RUNS` seeds or more.
+        seeds: number of seeds of each agent.
+        of_many: description of a band with `statistics.MIN_BOOTSTRAP_RUNS` seeds or more.
     """
     of_few = "lowest to highest seed"
     few = [count < statistics.MIN_BOOTSTRAP_RUNS for count in seeds]
@@ -246,8 +246,8 @@ def plot_curves(plot: Plot, title: str = "") -> Figure:
     Printed numbers are dashed in the colour of their agent, the random policy's score is dotted.
 
     Args:
-        plot: Plot from `make_plot`.
-        title: Title above the axes.
+        plot: plot from `make_plot`.
+        title: title above the axes.
     """
     published = [curve for curve in plot.curves if curve.published is not None]
     lines = len(plot.curves) + len(published) + (plot.random is not None) + len(plot.over_seeds.splitlines())

@@ -25,10 +25,10 @@ class Densities:
     """One agent's contraction rates on a task, in data units.
 
     Attributes:
-        outlines: Seed to points (rate, density per unit of rate), [POINTS, 2].
-        constants: Seed to its rate, for seeds whose rates are all equal, or that logged only one.
-        end: Mean rate over the last tenth of the log and over seeds.
-        target: Mean of the rate that C-trace aims for, over the same rows; None if a log does not have it.
+        outlines: seed to points (rate, density per unit of rate), [POINTS, 2].
+        constants: seed to its rate, for seeds whose rates are all equal, or that logged only one.
+        end: mean rate over the last tenth of the log and over seeds.
+        target: mean of the rate that C-trace aims for, over the same rows; None if a log does not have it.
     """
 
     outlines: Mapping[int, np.ndarray]
@@ -52,7 +52,7 @@ def make_densities(records: Sequence[Mapping[str, Any]]) -> Densities:
     """Estimates the density of each seed's rates over all logged rows.
 
     Args:
-        records: One record per seed, at least one, for which `has_rates` is true.
+        records: one record per seed, at least one, for which `has_rates` is true.
     """
     rates = {r["seed"]: _column(r, "contraction") for r in records}
     constant = {seed: np.ptp(values) < MIN_RANGE for seed, values in rates.items()}
@@ -69,7 +69,7 @@ def make_outline(rates: np.ndarray) -> np.ndarray:
     """Returns a Gaussian kernel density estimate with Scott's bandwidth, [POINTS, 2] (rate, density per unit of rate).
 
     Args:
-        rates: Contraction rates in [0, 1], not all equal, [N]; the outline is within [0, 1], too.
+        rates: contraction rates in [0, 1], not all equal, [N]; the outline is within [0, 1], too.
     """
     kernel = scipy.stats.gaussian_kde(rates)
     reach = KDE_REACH * float(np.sqrt(kernel.covariance[0, 0]))
@@ -92,7 +92,7 @@ def plot_densities(by_agent: Mapping[str, tuple[int, Densities]]) -> Figure:
     target of C-trace is a dashed line.
 
     Args:
-        by_agent: Agent to its index, for its colour, and its densities from `make_densities`.
+        by_agent: agent to its index, for its colour, and its densities from `make_densities`.
     """
     targets = sum(densities.target is not None for _, densities in by_agent.values())
     figure = figures.new_figure(len(by_agent) + targets, HEIGHT)

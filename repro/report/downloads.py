@@ -52,11 +52,11 @@ def replace_written(out_dir: pathlib.Path, paths: Iterable[pathlib.PurePosixPath
     Call it before the files are written.
 
     Args:
-        out_dir: Folder of the page; files that are not in its list are kept.
-        paths: Files that this report writes into folders, relative to the page.
+        out_dir: folder of the page; files that are not in its list are kept.
+        paths: files that this report writes into folders, relative to the page.
 
     Raises:
-        OSError: A file cannot be removed, or the list cannot be read or written.
+        OSError: a file cannot be removed, or the list cannot be read or written.
     """
     listed, names = out_dir / WRITTEN, set(map(str, paths))
     earlier = set(listed.read_text(encoding="utf-8").splitlines()) if listed.exists() else set()
@@ -70,7 +70,7 @@ def write_rows(path_csv: pathlib.Path, rows: Iterable[Row]) -> None:
     """Writes rows as CSV with the headers of `COLUMNS`.
 
     Raises:
-        OSError: The file cannot be written.
+        OSError: the file cannot be written.
     """
     with path_csv.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)

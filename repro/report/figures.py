@@ -54,11 +54,11 @@ class Image:
     """Figure of the page.
 
     Attributes:
-        name: File name without `.svg`, unique on the page.
-        alt: Description for readers who do not see it.
-        svg: Text of the file.
+        name: file name without `.svg`, unique on the page.
+        alt: description for readers who do not see it.
+        svg: text of the file.
         kind: CSS class of the image.
-        title: Heading on the page, for a figure that has one of its own.
+        title: heading on the page, for a figure that has one of its own.
     """
 
     name: str
@@ -84,8 +84,8 @@ def new_figure(legend_lines: int = 0, height: float = HEIGHT, width: float = WID
     """Returns an empty figure, made without pyplot, so that only its caller holds a reference to it.
 
     Args:
-        legend_lines: Lines of text below the axes, for which the figure is made taller.
-        height, width: Size without these lines, in points.
+        legend_lines: lines of text below the axes, for which the figure is made taller.
+        height, width: size without these lines, in points.
     """
     size = width / POINTS_PER_INCH, (height + LEGEND_LINE * legend_lines) / POINTS_PER_INCH
     return Figure(figsize=size, layout="constrained")
@@ -123,11 +123,11 @@ def save_png(figure: Figure, path_png: str | os.PathLike[str]) -> None:
     """Writes a figure on white as a PNG, the same bytes each time.
 
     Args:
-        figure: Any figure of the report.
-        path_png: File to write.
+        figure: any figure of the report.
+        path_png: file to write.
 
     Raises:
-        OSError: The file cannot be written.
+        OSError: the file cannot be written.
     """
     with matplotlib.rc_context(STYLE):
         figure.savefig(path_png, format="png", dpi=PNG_DPI, facecolor="white", metadata={"Software": None})

@@ -24,12 +24,12 @@ def write_figure(path: Path, lineage: Lineage, unit: str) -> Path:
     """Writes `lineage.svg` into the folder of a population and returns its path.
 
     Args:
-        path: Folder of the population.
-        lineage: Lineage with at least one comparison.
-        unit: Unit of the budget, frames or steps.
+        path: folder of the population.
+        lineage: lineage with at least one comparison.
+        unit: unit of the budget, frames or steps.
 
     Raises:
-        OSError: The file cannot be written.
+        OSError: the file cannot be written.
     """
     write_whole(path / FIGURE, figures.svg_text(plot_lineage(lineage, unit)))
     return path / FIGURE
@@ -54,8 +54,8 @@ def plot_lineage(lineage: Lineage, unit: str) -> Figure:
     has a fitness, is in colour.
 
     Args:
-        lineage: Lineage with at least one comparison.
-        unit: Unit of the budget, frames or steps.
+        lineage: lineage with at least one comparison.
+        unit: unit of the budget, frames or steps.
     """
     names = list(lineage.first[0])
     heights = [PANEL_HEIGHT + MEMBER_HEIGHT * len(lineage.first)] + [PANEL_HEIGHT] * (1 + len(names))

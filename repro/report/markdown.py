@@ -69,13 +69,13 @@ def results_page(
     """Returns the whole page as Markdown.
 
     Args:
-        rows: Rows of all papers, in the order in which a paper prints them.
-        external: Rows of the external check.
-        stored: Records behind the rows.
-        published_dir: Folder of published numbers, for titles.
+        rows: rows of all papers, in the order in which a paper prints them.
+        external: rows of the external check.
+        stored: records behind the rows.
+        published_dir: folder of published numbers, for titles.
 
     Raises:
-        PublishedError: The published numbers cannot be read.
+        PublishedError: the published numbers cannot be read.
     """
     papers = tables.by_paper(rows)
     meanings = "".join(f"- **{verdict}**: {meaning}\n" for verdict, meaning in MEANINGS.items())

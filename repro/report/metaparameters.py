@@ -25,8 +25,8 @@ class Head:
     """One metaparameter of one head over training, in data units.
 
     Attributes:
-        lines: Seed to logged points (frames or steps, value after the sigmoid), [N, 2].
-        mean, band: Mean and band over seeds, [M, 2], as in `curves.Curve`; empty with one seed.
+        lines: seed to logged points (frames or steps, value after the sigmoid), [N, 2].
+        mean, band: mean and band over seeds, [M, 2], as in `curves.Curve`; empty with one seed.
     """
 
     lines: Mapping[int, np.ndarray]
@@ -49,9 +49,9 @@ def make_images(place: str, task: str, records: curves.Records) -> list[figures.
     """Returns the figure of one agent's metaparameters; empty if not all records have them.
 
     Args:
-        place: Id of the agent's place in the page.
-        task: Name of the task.
-        records: One record per seed, at least one.
+        place: id of the agent's place in the page.
+        task: name of the task.
+        records: one record per seed, at least one.
     """
     heads = make_heads(records)
     if not heads:
@@ -64,7 +64,7 @@ def make_heads(records: curves.Records) -> dict[str, list[Head]]:
     """Returns the heads of each tuned metaparameter that all records have in their log, in the config's order.
 
     Args:
-        records: One record per seed, at least one.
+        records: one record per seed, at least one.
     """
     return {name: [_make_head(records, column) for column in columns] for name, columns in _columns(records).items()}
 
@@ -76,8 +76,8 @@ def plot_metaparameters(by_name: Mapping[str, Sequence[Head]], record: Mapping[s
     A head is a line: the mean over seeds with a band from `curves.mean_line`, or the only seed.
 
     Args:
-        by_name: Heads from `make_heads`.
-        record: Any record behind them, for the agent and the unit of its budget.
+        by_name: heads from `make_heads`.
+        record: any record behind them, for the agent and the unit of its budget.
     """
     first, *_ = by_name.values()
     title = _legend_title(record["agent"], first[0])

@@ -24,11 +24,11 @@ def not_run_page(rows: Sequence[Row], published_dir: pathlib.Path = published.PU
     """Returns the page as Markdown.
 
     Args:
-        rows: Rows of all papers, in the order in which a paper prints them; those with a result are left out.
-        published_dir: Folder of published numbers, for titles.
+        rows: rows of all papers, in the order in which a paper prints them; those with a result are left out.
+        published_dir: folder of published numbers, for titles.
 
     Raises:
-        PublishedError: The published numbers cannot be read.
+        PublishedError: the published numbers cannot be read.
     """
     parts = [HEADER]
     for paper, of_paper in tables.by_paper(row for row in rows if row.finding and not row.seeds).items():

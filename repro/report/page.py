@@ -29,15 +29,15 @@ def write_report(
     those to the papers. Files that are not valid records are listed on the page and not counted.
 
     Args:
-        out_dir: Folder to write; it is made if it does not exist.
-        results_dir: Root of the record layout; it may not exist.
-        published_dir: Folder of published numbers.
-        configs_dir: Folder of current configs.
-        contents: Result of `collect` for these folders; None to call it here.
+        out_dir: folder to write; it is made if it does not exist.
+        results_dir: root of the record layout; it may not exist.
+        published_dir: folder of published numbers.
+        configs_dir: folder of current configs.
+        contents: result of `collect` for these folders; None to call it here.
 
     Raises:
-        OSError: The files cannot be written.
-        PublishedError: The published numbers cannot be read.
+        OSError: the files cannot be written.
+        PublishedError: the published numbers cannot be read.
     """
     contents = contents or collect(results_dir, published_dir, configs_dir)
     sections = make_sections(contents, results_dir, published_dir, configs_dir)

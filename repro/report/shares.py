@@ -51,7 +51,7 @@ def by_share(rows: Sequence[Row]) -> str:
     """Returns how many rows of printed numbers have each verdict at each share, as a Markdown table.
 
     Args:
-        rows: Any rows; those without a printed number are left out, and all rows of a sentence count.
+        rows: any rows; those without a printed number are left out, and all rows of a sentence count.
     """
     found = [(share_of_budget(row), verdict_of(row.finding, row.shortfalls)) for row in rows if row.finding is not None]
     lines = [

@@ -21,7 +21,7 @@ def sort_returns(records: Sequence[Mapping[str, Any]]) -> np.ndarray:
     """Returns the final returns from high to low, [N].
 
     Args:
-        records: One record per setting, at least one. A final return is the mean of its evaluation.
+        records: one record per setting, at least one. A final return is the mean of its evaluation.
     """
     return np.sort([record["evaluation"]["mean"] for record in records])[::-1]
 
@@ -31,8 +31,8 @@ def plot_stability(by_agent: Mapping[str, tuple[int, np.ndarray]], unit: str) ->
     """Plots the final returns of the agents of one task over their rank.
 
     Args:
-        by_agent: Agent to its index, for its colour, and its returns from `sort_returns`.
-        unit: Unit of the returns.
+        by_agent: agent to its index, for its colour, and its returns from `sort_returns`.
+        unit: unit of the returns.
     """
     figure = figures.new_figure(len(by_agent), HEIGHT)
     axes = figure.add_subplot()

@@ -81,7 +81,7 @@ def titles(paper: str, published_dir: pathlib.Path = published.PUBLISHED_DIR) ->
     """Returns the title of each printed table of a paper by its name; empty without published numbers.
 
     Raises:
-        PublishedError: The published numbers cannot be read.
+        PublishedError: the published numbers cannot be read.
     """
     if paper not in published.papers(published_dir):
         return {}
@@ -226,8 +226,8 @@ def terminal_table(rows: Sequence[Row], width: int = WIDE) -> rich.table.Table:
     """Returns the rows as a table for `rich.console.Console.print`, without broken words if they fit.
 
     Args:
-        rows: Rows to show.
-        width: Width of the terminal in characters. If it is too small for all columns, those in `NARROW` are left out;
+        rows: rows to show.
+        width: width of the terminal in characters. If it is too small for all columns, those in `NARROW` are left out;
             if this is not enough, the agent is below the task in one column.
     """
     every = {header: list(texts) for header, *texts in zip(HEADERS, *map(cells, rows))}
@@ -286,10 +286,10 @@ def markdown_columns(columns: Mapping[str, Sequence[str]]) -> str:
     """Returns a Markdown table with numeric columns aligned to the right.
 
     Args:
-        columns: Header to the texts below it.
+        columns: header to the texts below it.
 
     Raises:
-        ValueError: Columns have different numbers of texts.
+        ValueError: columns have different numbers of texts.
     """
     rules = ["---:" if header in NUMERIC else "---" for header in columns]
     lines = ["| " + " | ".join(columns) + " |", "| " + " | ".join(rules) + " |"]

@@ -22,9 +22,9 @@ class Video:
     """Video of one episode of one policy.
 
     Attributes:
-        path: File of the video.
-        agent: Agent that plays.
-        caption: Text with seed, budget, score and the part that is shown.
+        path: file of the video.
+        agent: agent that plays.
+        caption: text with seed, budget, score and the part that is shown.
     """
 
     path: pathlib.Path
@@ -46,7 +46,7 @@ def find_videos(task_dir: pathlib.Path) -> dict[str, Video]:
     """Returns the video of each agent that has one together with its JSON file.
 
     Args:
-        task_dir: Folder `<results>/<paper>/<experiment>/<task>`.
+        task_dir: folder `<results>/<paper>/<experiment>/<task>`.
     """
     found = {}
     for path in sorted(task_dir.glob(f"*/{NAME}")):
@@ -61,7 +61,7 @@ def copy_videos(out_dir: pathlib.Path, videos: Iterable[Video]) -> None:
     """Copies videos below the folder of the page, each with a picture that is shown until it is played.
 
     Raises:
-        OSError: A file cannot be read or written.
+        OSError: a file cannot be read or written.
     """
     for video in videos:
         path = out_dir / video.place

@@ -14,10 +14,10 @@ def random_batch(agent: tf_agent.TFAgent, size: int, seed: int, length: int = 5)
     """Returns unrolls [size, length + 1] of noise, with an end and a boundary row inside; the last row is poisoned.
 
     Args:
-        agent: Agent whose policy reports its `logits`.
-        size: Number of unrolls.
-        seed: Seed of the noise.
-        length: Steps of an unroll.
+        agent: agent whose policy reports its `logits`.
+        size: number of unrolls.
+        seed: seed of the noise.
+        length: steps of an unroll.
     """
     rng = np.random.default_rng(seed)
     arrays = UnrollGroup(agent.collect_data_spec, size, length).arrays
@@ -37,10 +37,10 @@ def recurrent_batch(agent: tf_agent.TFAgent, size: int, seed: int, ends: bool = 
     """Returns unrolls [size, 5] of noise, with frames, last actions, last rewards and the core's state on every row.
 
     Args:
-        agent: Agent with a recurrent core and three actions.
-        size: Number of unrolls.
-        seed: Seed of the noise.
-        ends: Whether the first two unrolls have an end and a beginning inside.
+        agent: agent with a recurrent core and three actions.
+        size: number of unrolls.
+        seed: seed of the noise.
+        ends: whether the first two unrolls have an end and a beginning inside.
     """
     rng = np.random.default_rng(seed)
     arrays = UnrollGroup(agent.collect_data_spec, size, 4).arrays

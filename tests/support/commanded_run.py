@@ -33,9 +33,9 @@ def check_lost(said: str, rows: Sequence[Mapping[str, float]], interval: float) 
     """Checks what a run lost at its last resumption: the rows after its last checkpoint, at most an interval's worth.
 
     Args:
-        said: Output of the run.
-        rows: Rows of its log when it was interrupted.
-        interval: Seconds between checkpoints.
+        said: output of the run.
+        rows: rows of its log when it was interrupted.
+        interval: seconds between checkpoints.
 
     Returns:
         Number of updates at which it resumed, and number of frames or steps that it lost.
@@ -63,10 +63,10 @@ class CommandedRun:
     """Training of an agent on the environment with faults, `Faulty`.
 
     Args:
-        folder: Folder for the run and its output.
-        command: Command that trains.
-        variables: Additional environment variables.
-        agent: Flags that choose the agent.
+        folder: folder for the run and its output.
+        command: command that trains.
+        variables: additional environment variables.
+        agent: flags that choose the agent.
     """
 
     def __init__(

@@ -17,8 +17,8 @@ class Given(gymnasium.Env):
     """Environment with given spaces and random observations; an episode ends after `LENGTH` steps.
 
     Attributes:
-        taken: Actions since the reset.
-        resets: Seeds of all resets.
+        taken: actions since the reset.
+        resets: seeds of all resets.
     """
 
     def __init__(self, observations: gymnasium.Space, actions: gymnasium.Space) -> None:

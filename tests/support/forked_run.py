@@ -29,8 +29,8 @@ class Started:
     """Fork with the methods of `subprocess.Popen` that tests use.
 
     Args:
-        function: Function that is called in the fork.
-        arguments: Its arguments.
+        function: function that is called in the fork.
+        arguments: its arguments.
     """
 
     def __init__(self, function: Callable[..., object], *arguments: object) -> None:

@@ -33,10 +33,10 @@ def run_train(arguments: Sequence[str], stderr: Path, environment: Mapping[str, 
     """Does the same as `python -m repro.train`, except that it is never ended by force 25 seconds after a signal.
 
     Args:
-        arguments: Flags.
-        stderr: File for the output of the run.
-        environment: Environment variables of this run; those of the process that it is forked from are the first run's.
-        jumping_clock: Whether `time.time` jumps back and forth by hours.
+        arguments: flags.
+        stderr: file for the output of the run.
+        environment: environment variables of this run; those of the process that it is forked from are the first run's.
+        jumping_clock: whether `time.time` jumps back and forth by hours.
     """
     from repro import train  # not in the tests' process, where other commands may define the same flags
 
@@ -67,9 +67,9 @@ class ForkedCall:
     """Call of a function in a fork, with the methods of `LocalProcess`.
 
     Args:
-        function: Function that is called in the fork.
-        arguments: Its arguments.
-        log: File that its output is appended to.
+        function: function that is called in the fork.
+        arguments: its arguments.
+        log: file that its output is appended to.
     """
 
     may_wait = False

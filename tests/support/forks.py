@@ -33,8 +33,8 @@ class ForkedProcess:
     """Module in a fork, with the methods of `LocalProcess`.
 
     Args:
-        replies: Stream with the id of the process, and then its exit code.
-        log: File of its output.
+        replies: stream with the id of the process, and then its exit code.
+        log: file of its output.
     """
 
     may_wait = False
@@ -76,11 +76,11 @@ class Forks:
         """Asks for a fork that runs a module; called in any of the forks.
 
         Args:
-            module: Module with an `if __name__ == "__main__"`.
-            arguments: Its flags.
-            log: File that its output is appended to.
-            variables: Environment variables in addition to those of the caller.
-            namespace: Network namespace; None for that of the process that is forked.
+            module: module with an `if __name__ == "__main__"`.
+            arguments: its flags.
+            log: file that its output is appended to.
+            variables: environment variables in addition to those of the caller.
+            namespace: network namespace; None for that of the process that is forked.
         """
         log.parent.mkdir(parents=True, exist_ok=True)
         request = [module, list(arguments), {**os.environ, **(variables or {})}, namespace]
@@ -170,8 +170,8 @@ def train_as_forks(launcher: type[LocalLauncher], train: Callable[[], None]) -> 
     """Trains in a fork of this process, and exits with its code when it ends.
 
     Args:
-        launcher: Launcher of the run.
-        train: Function of the run, which may replace its process by another one with the same command.
+        launcher: launcher of the run.
+        train: function of the run, which may replace its process by another one with the same command.
     """
     actor_processes.LocalLauncher = ForkedLauncher  # the launcher of further learners
     on_policy_experiment.LocalLauncher = ctrace_experiment.LocalLauncher = launcher

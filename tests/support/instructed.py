@@ -19,9 +19,9 @@ class Instructed(gymnasium.vector.VectorEnv):
     """Episodes of one step with the contract of `repro.environments`: reward 1 for the asked action, 0 for the others.
 
     Args:
-        num_envs: Number of environments.
-        seed: Seed of the actions that are asked for.
-        told: Whether observations have the instruction; the scene is always the same.
+        num_envs: number of environments.
+        seed: seed of the actions that are asked for.
+        told: whether observations have the instruction; the scene is always the same.
     """
 
     single_action_space = spaces.Discrete(len(INSTRUCTIONS))

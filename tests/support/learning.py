@@ -21,12 +21,12 @@ def play(
     """Yields consecutive unrolls of all environments, [N, length + 1, ...], each played with the present policy.
 
     Args:
-        agent: Agent that plays with its collect policy.
-        environment: Batched environment.
-        length: Steps of an unroll.
-        seed: Seed of the actions.
-        returns: List to which the returns of finished episodes are appended.
-        overlap: Steps that an unroll shares with the one before it.
+        agent: agent that plays with its collect policy.
+        environment: batched environment.
+        length: steps of an unroll.
+        seed: seed of the actions.
+        returns: list to which the returns of finished episodes are appended.
+        overlap: steps that an unroll shares with the one before it.
     """
     weights = WeightsPublisher(agent.collect_policy.variables())
     actor = Actor(

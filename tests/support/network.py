@@ -32,10 +32,10 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 class Cable:
     """Cable of one machine.
 
-    is_up: Whether packets pass.
-    delay: Delay of each packet in seconds, in both directions.
-    loss: Probability that a packet is lost.
-    sent: Bytes that the machine has sent so far.
+    is_up: whether packets pass.
+    delay: delay of each packet in seconds, in both directions.
+    loss: probability that a packet is lost.
+    sent: bytes that the machine has sent so far.
     """
 
     is_up: bool = True
@@ -48,11 +48,11 @@ class Machines:
     """Namespaces on a switch, which is a thread of this process.
 
     Args:
-        names: Names of existing namespaces; machine i gets `ADDRESSES[i]`.
+        names: names of existing namespaces; machine i gets `ADDRESSES[i]`.
 
     Attributes:
-        names: Names of the namespaces.
-        cables: Cable of each machine, which tests may change.
+        names: names of the namespaces.
+        cables: cable of each machine, which tests may change.
     """
 
     def __init__(self, names: Sequence[str]) -> None:

@@ -75,9 +75,9 @@ def run_placed(arguments: Sequence[str], stderr: Path, environment: Mapping[str,
     """Runs a training and all that it starts in forks of this process, which enters the first machine.
 
     Args:
-        arguments: Flags.
-        stderr: File for the output of the run.
-        environment: Environment variables, including `VARIABLE`.
+        arguments: flags.
+        stderr: file for the output of the run.
+        environment: environment variables, including `VARIABLE`.
     """
     become(arguments, stderr, environment)
     enter(json.loads(environment[VARIABLE])["names"][0])

@@ -37,13 +37,13 @@ class RayCluster:
     """Nodes of Ray on machines.
 
     Args:
-        made: Machines.
-        folder: Folder for the files of each machine, with a short path, because it holds sockets.
-        variables: Additional environment variables of all processes on the machines.
+        made: machines.
+        folder: folder for the files of each machine, with a short path, because it holds sockets.
+        variables: additional environment variables of all processes on the machines.
 
     Attributes:
-        made: Machines.
-        environment: Environment variables of processes on the machines.
+        made: machines.
+        environment: environment variables of processes on the machines.
     """
 
     def __init__(self, made: Machines, folder: Path, variables: Mapping[str, str]) -> None:
@@ -74,7 +74,7 @@ class RayCluster:
         """Starts nodes at the same time, and connects their cables; start the head before all others.
 
         Args:
-            cores: Machine to its number of cores for tasks.
+            cores: machine to its number of cores for tasks.
         """
         starting = []
         for machine, count in cores.items():

@@ -46,11 +46,11 @@ def follow(folder: Path, index: int, wait_seconds: float, hangs_at: int = -1) ->
     """Takes every version that is published in a folder, until the process is killed.
 
     Args:
-        folder: Folder for the files `fetched`, with lines of actor and version, and `taken_<index>`, with lines of the
+        folder: folder for the files `fetched`, with lines of actor and version, and `taken_<index>`, with lines of the
             published version and the lowest and the highest version among the weights.
-        index: Index of the actor.
-        wait_seconds: Value for `WAIT_SECONDS`.
-        hangs_at: Version whose fetch hangs until there is a file `go_on`.
+        index: index of the actor.
+        wait_seconds: value for `WAIT_SECONDS`.
+        hangs_at: version whose fetch hangs until there is a file `go_on`.
     """
     weights_relay.SHARED_MEMORY, weights_relay.WAIT_SECONDS = folder / "memory", wait_seconds
     relay, held = WeightsRelay(ADDRESS, TOKEN, SIGNATURE), -1

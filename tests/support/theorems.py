@@ -44,11 +44,11 @@ def check_records(
     """Makes the records of a study and checks that each has a published row with its unit.
 
     Args:
-        study: Module of the study.
-        config: Config of the study.
-        folder: Folder for the records.
-        not_printed: Records without a printed statement.
-        sampled: Records that are not exact; all others are.
+        study: module of the study.
+        config: config of the study.
+        folder: folder for the records.
+        not_printed: records without a printed statement.
+        sampled: records that are not exact; all others are.
 
     Returns:
         Number of each record.

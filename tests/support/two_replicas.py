@@ -56,8 +56,8 @@ def compare(strategy: tf.distribute.Strategy, *parts: Callable) -> dict[str, Any
     `one_<i>`, [...], and `two_<i>`, [2, ...].
 
     Args:
-        strategy: Strategy of two replicas.
-        parts: Functions as for `train`.
+        strategy: strategy of two replicas.
+        parts: functions as for `train`.
     """
     _, one, one_scalars = train(tf.distribute.OneDeviceStrategy("/cpu:0"), *parts)
     _, two, two_scalars = train(strategy, *parts)

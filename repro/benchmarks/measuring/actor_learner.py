@@ -121,13 +121,13 @@ def measure_on_policy(
     parts are only the steps of ALE, or of the environments, and the matrix products and convolutions.
 
     Args:
-        experiment: Experiment that builds the parts and the whole run.
-        seed: Seed of the environments and of the run.
-        seconds: Length of each measurement in seconds.
-        warm_up: Updates of the whole before its clock starts.
+        experiment: experiment that builds the parts and the whole run.
+        seed: seed of the environments and of the run.
+        seconds: length of each measurement in seconds.
+        warm_up: updates of the whole before its clock starts.
 
     Raises:
-        ValueError: The actors are processes, which read their settings from the folder of a run.
+        ValueError: the actors are processes, which read their settings from the folder of a run.
     """
     config = experiment.config
     if config.runtime.schedule == PROCESSES:
@@ -189,13 +189,13 @@ def measure_replay(what: str, experiment: AcerExperiment, seconds: float, repeat
     The outer bound counts only ALE's own steps, or those of the environments, and the matrix products and convolutions.
 
     Args:
-        what: Name of the benchmark.
-        experiment: Experiment that builds the parts and the whole run.
-        seconds: Length of each measurement in seconds.
-        repeats: How often everything is measured.
+        what: name of the benchmark.
+        experiment: experiment that builds the parts and the whole run.
+        seconds: length of each measurement in seconds.
+        repeats: how often everything is measured.
 
     Raises:
-        ValueError: The experiment has no replay.
+        ValueError: the experiment has no replay.
     """
     config, settings = experiment.config, experiment.replay_settings
     results = [_measure_replay_once(experiment, seed, seconds) for seed in range(repeats)]

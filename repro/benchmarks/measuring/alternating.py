@@ -41,8 +41,8 @@ class ProgramError(RuntimeError):
 class Turn(NamedTuple):
     """One turn of one program.
 
-    seconds: Length of the turn.
-    counted: All work that the program had counted at its end.
+    seconds: length of the turn.
+    counted: all work that the program had counted at its end.
     """
 
     seconds: float
@@ -53,10 +53,10 @@ class Program:
     """Program that prints a count of its work, and is stopped except during its turns.
 
     Args:
-        command: Shell command.
-        count: Regular expression whose first group is the count: digits with a decimal point, commas between thousands,
+        command: shell command.
+        count: regular expression whose first group is the count: digits with a decimal point, commas between thousands,
             or a last letter k, M or G.
-        size: Work per unit of the count, such as 0.25 agent steps per frame.
+        size: work per unit of the count, such as 0.25 agent steps per frame.
     """
 
     def __init__(self, command: str, count: str = COUNT, size: float = 1.0) -> None:
@@ -88,7 +88,7 @@ class Program:
         """Lets the program run until its first count and for `seconds` more; then stops it.
 
         Raises:
-            ProgramError: The program ended, or has not counted after `limit` seconds.
+            ProgramError: the program ended, or has not counted after `limit` seconds.
         """
         self.resume()
         deadline = time.monotonic() + limit
@@ -105,7 +105,7 @@ class Program:
         """Lets the program run for `seconds` seconds.
 
         Raises:
-            ProgramError: The program ended.
+            ProgramError: the program ended.
         """
         start = time.monotonic()
         self.resume()
@@ -188,16 +188,16 @@ def alternate(
     """Gives each program its turns, in order and then in reverse order, so that a drift affects all alike.
 
     Args:
-        programs: Programs that are warmed up and stopped.
-        seconds: Length of a turn.
-        rounds: Number of rounds; in each round every program has two turns.
-        on_round: Function that is called with the number of rounds so far.
+        programs: programs that are warmed up and stopped.
+        seconds: length of a turn.
+        rounds: number of rounds; in each round every program has two turns.
+        on_round: function that is called with the number of rounds so far.
 
     Returns:
         For each program its turns, after a first entry of zero seconds with its count before them.
 
     Raises:
-        ProgramError: A program ended.
+        ProgramError: a program ended.
     """
     turns: list[list[Turn]] = [[Turn(0.0, program.count or 0.0)] for program in programs]
     for i in range(rounds):
@@ -214,10 +214,10 @@ def compare(first: Sequence[Turn], second: Sequence[Turn]) -> dict[str, Any]:
     The interval is a bootstrap of rounds, since both had the same share of the machine in each; it needs two rounds.
 
     Args:
-        first, second: Turns of each program, as returned by `alternate`.
+        first, second: turns of each program, as returned by `alternate`.
 
     Raises:
-        ProgramError: The second program has counted nothing in its turns.
+        ProgramError: the second program has counted nothing in its turns.
     """
     work = np.array([_of_rounds(turns) for turns in (first, second)])  # [program, round, (count, seconds)]
     if not work[1, :, 0].any():

@@ -38,11 +38,11 @@ def measure(
     """Measures work that no TensorFlow implementation can avoid, in agent steps per second; see `timing.rate`.
 
     Args:
-        emulation: Body of each actor that steps its environments, from `emulation_bodies` for Atari games.
-        policies: Policy of each actor.
-        num_envs: Number of environments of an actor.
-        learner: Body from `learner_products`.
-        seconds: Length of each measurement in seconds.
+        emulation: body of each actor that steps its environments, from `emulation_bodies` for Atari games.
+        policies: policy of each actor.
+        num_envs: number of environments of an actor.
+        learner: body from `learner_products`.
+        seconds: length of each measurement in seconds.
     """
     inference = [inference_products(policy, num_envs) for policy in policies]
     return {
@@ -83,9 +83,9 @@ def learner_products(agent: tf_agent.TFAgent, batch: Any, units: int) -> Callabl
     """Returns a body of the products of one train step, forward and backward.
 
     Args:
-        agent: Agent that learns.
-        batch: Batch that it learns from, a nest of NumPy arrays [B, ...].
-        units: Number of agent steps that are new in a batch, which the body returns.
+        agent: agent that learns.
+        batch: batch that it learns from, a nest of NumPy arrays [B, ...].
+        units: number of agent steps that are new in a batch, which the body returns.
     """
     stacked = with_stacks(tf.nest.map_structure(as_tensor, batch))
     graph = tf.function(agent.train, autograph=False).get_concrete_function(stacked).graph
@@ -98,7 +98,7 @@ def products(graph: FuncGraph) -> list[Callable[[], tf.Tensor]]:
     Products inside of a function count for each of its calls, and those of a loop as often as it may run.
 
     Raises:
-        ValueError: How often a product is made, or its shape, is not known before the graph runs.
+        ValueError: how often a product is made, or its shape, is not known before the graph runs.
     """
     rng = tf.random.Generator.from_seed(0)
     return [_product(op, rng) for op in _needed_products(graph)]

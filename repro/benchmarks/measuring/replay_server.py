@@ -21,7 +21,7 @@ def serving(spec: Trajectory, settings: SequenceSettings, working: Path) -> Iter
     """Runs a `SequenceReplay` in another process; yields the address of its server and the id of the process.
 
     Raises:
-        RuntimeError: The process ended before its server had started; its traceback is in the output.
+        RuntimeError: the process ended before its server had started; its traceback is in the output.
     """
     here, there = _spawning.Pipe()
     process = _spawning.Process(target=_serve, args=(spec, settings, working, there), daemon=True)

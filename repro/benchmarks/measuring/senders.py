@@ -25,7 +25,7 @@ class Sender:
     """Process that sends; an `ActorProcess`.
 
     Args:
-        group, actor, start, address: As for `send`.
+        group, actor, start, address: as for `send`.
     """
 
     may_wait = False
@@ -55,12 +55,12 @@ class SenderLauncher:
     """Starts senders on this machine; a `Launcher`.
 
     Args:
-        group: Unrolls that they send.
+        group: unrolls that they send.
 
     Attributes:
-        home, port: As in `Launcher`.
-        senders: All senders that were started.
-        address: Address of the learner's server; empty before the first sender.
+        home, port: as in `Launcher`.
+        senders: all senders that were started.
+        address: address of the learner's server; empty before the first sender.
     """
 
     home: str | None = None
@@ -91,8 +91,8 @@ def send(group: UnrollGroup, actor: int, start: int, address: str) -> NoReturn:
     """Sends a group of unrolls as fast as the learner takes it, until the learner ends; fetches weights before each.
 
     Args:
-        group: Group of unrolls.
-        actor, start, address: As for `Launcher`.
+        group: group of unrolls.
+        actor, start, address: as for `Launcher`.
     """
     end_with(address)
     devices.configure_actor()

@@ -42,11 +42,11 @@ def measure(
     The outer bound counts only ALE's own steps and the matrix products and convolutions.
 
     Args:
-        what: Name of the benchmark.
-        make_experiment: Function from a resolved config to its experiment.
-        config: Config of C-trace's `dqn` or `r2d2`; learning begins after the first frame.
-        seconds: Length of each measurement in seconds.
-        repeats: How often everything is measured.
+        what: name of the benchmark.
+        make_experiment: function from a resolved config to its experiment.
+        config: config of C-trace's `dqn` or `r2d2`; learning begins after the first frame.
+        seconds: length of each measurement in seconds.
+        repeats: how often everything is measured.
     """
     config = config.copy_and_resolve_references()
     config.replay.first_frames = 1

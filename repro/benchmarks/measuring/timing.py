@@ -39,11 +39,11 @@ def rate(bodies: Sequence[Callable[[], int]], seconds: float) -> float:
     """Returns the units per second of all bodies together, each called repeatedly in its own thread.
 
     Args:
-        bodies: Functions that do some work and return its number of units.
-        seconds: Length of the measurement in seconds; each body is called at least once.
+        bodies: functions that do some work and return its number of units.
+        seconds: length of the measurement in seconds; each body is called at least once.
 
     Raises:
-        Exception: Any exception of a body, after all have ended.
+        Exception: any exception of a body, after all have ended.
     """
     for body in bodies:
         for _ in range(WARM_UP):
@@ -68,8 +68,8 @@ def take_turns(bodies: Mapping[str, Callable[[], object]], seconds: float) -> di
     machine that rises or falls evenly over a turn affects all bodies alike.
 
     Args:
-        bodies: Functions that do the same work in every call.
-        seconds: Length of the measurement of all bodies together in seconds; there is at least one turn.
+        bodies: functions that do the same work in every call.
+        seconds: length of the measurement of all bodies together in seconds; there is at least one turn.
     """
     for body in bodies.values():
         for _ in range(WARM_UP):
@@ -94,9 +94,9 @@ def whole(build: Callable[[RunDirectory], Trainer], seconds: float, warm_up: int
     """Returns the units of the budget per second of a whole run after its warm-up.
 
     Args:
-        build: Function that makes the run in a given folder.
-        seconds: Half of the seconds of the measurement.
-        warm_up: Number of updates before the clock starts, at least 1.
+        build: function that makes the run in a given folder.
+        seconds: half of the seconds of the measurement.
+        warm_up: number of updates before the clock starts, at least 1.
     """
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -51,14 +51,14 @@ class PeerError(RuntimeError):
 class Peer(NamedTuple):
     """Another program, and this suite's training of the same agent.
 
-    address, commit: Address and commit of its source.
-    paths: Files and folders of the source that are used.
-    ours: Flags of `repro.train`.
-    size: Agent steps per unit of our count.
-    theirs: Arguments of the program.
-    script: Our adapter, which its Python runs; None for a program that is built with an environment of ours.
-    modules: Modules that its Python must have.
-    one_core: Whether both run on the same single core.
+    address, commit: address and commit of its source.
+    paths: files and folders of the source that are used.
+    ours: flags of `repro.train`.
+    size: agent steps per unit of our count.
+    theirs: arguments of the program.
+    script: our adapter, which its Python runs; None for a program that is built with an environment of ours.
+    modules: modules that its Python must have.
+    one_core: whether both run on the same single core.
     """
 
     address: str
@@ -153,12 +153,12 @@ def write_source(name: str, source: Path, tree: Path) -> None:
     """Writes the used files of a peer's source at its commit.
 
     Args:
-        name: Name of the peer.
-        source: Checkout, or git directory, bare or not.
-        tree: Folder to write to.
+        name: name of the peer.
+        source: checkout, or git directory, bare or not.
+        tree: folder to write to.
 
     Raises:
-        PeerError: There is no such folder, or it is no repository with the commit and all of its files.
+        PeerError: there is no such folder, or it is no repository with the commit and all of its files.
     """
     peer = PEERS[name]
     if not source.is_dir():
@@ -180,7 +180,7 @@ def check_modules(name: str, python: Path) -> None:
     """Checks that a peer's Python has all modules that it needs.
 
     Raises:
-        PeerError: There is no such Python, or it cannot import a module.
+        PeerError: there is no such Python, or it cannot import a module.
     """
     if not python.is_file():
         raise PeerError(f"there is no {python}; install it with make benchmark-peer PEER={name}.")
@@ -195,11 +195,11 @@ def build(tree: Path, folder: Path) -> Path:
     """Compiles smarties with an environment that returns random numbers, and returns the path of the program.
 
     Args:
-        tree: Folder of its source.
-        folder: Folder of the build.
+        tree: folder of its source.
+        folder: folder of the build.
 
     Raises:
-        PeerError: A tool is missing, or the build fails.
+        PeerError: a tool is missing, or the build fails.
     """
     for tool in ("cmake", "make", "mpicxx"):
         if shutil.which(tool) is None:
@@ -217,11 +217,11 @@ def make_commands(name: str, tree: Path, folder: Path, python: Path) -> tuple[st
     """Returns the command lines of this suite and of a peer.
 
     Args:
-        name: Name of the peer.
-        tree: Folder of its source.
-        folder: Absolute path of the folder in which it runs; a build is in `build`, and an earlier run of ours in
+        name: name of the peer.
+        tree: folder of its source.
+        folder: absolute path of the folder in which it runs; a build is in `build`, and an earlier run of ours in
             `ours` is removed.
-        python: Absolute path of its Python.
+        python: absolute path of its Python.
     """
     peer = PEERS[name]
     shutil.rmtree(folder / "ours", ignore_errors=True)

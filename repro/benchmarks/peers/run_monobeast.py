@@ -23,7 +23,7 @@ class Env:
     """Game of Gymnasium with the interface of Gym before 0.26.
 
     Args:
-        name: Name of the game, such as PongNoFrameskip-v4.
+        name: name of the game, such as PongNoFrameskip-v4.
     """
 
     def __init__(self, name: str) -> None:
