@@ -14,7 +14,7 @@ PAPERS  := $(patsubst paper_configs/%/__init__.py,%,$(wildcard paper_configs/*/_
 VARIABLES := PYTHON SCALE SEEDS SEED BIN WHAT SECONDS JOBS TASK EXPERIMENT AGENT CLUSTER SPREAD OUT CUDA SOURCE PEER SOAK SHARE
 GIVEN     := $(foreach word,$(MAKEOVERRIDES),$(if $(findstring =,$(word)),$(firstword $(subst =, ,$(subst :, ,$(word))))))
 UNKNOWN   := $(filter-out $(VARIABLES),$(GIVEN))
-$(if $(UNKNOWN),$(error no variable $(UNKNOWN): choose of $(VARIABLES)))
+$(if $(UNKNOWN),$(error there is no variable $(UNKNOWN); choose one of $(VARIABLES)))
 
 .PHONY: help setup smoke dmlab vizdoom campaign campaign-plan test test-slow lint types check regression regression-fast regression-bands report serve benchmark benchmark-peer mutations mutations-fast kill-test soak check-all docs docs-serve clean $(PAPERS:%=reproduce-%)
 
@@ -26,16 +26,16 @@ setup: .venv/complete $(if $(CUDA),.venv/cuda)  ## install everything into .venv
 
 .venv/complete: requirements.lock setup.cfg pyproject.toml
 	@echo "Installing into .venv, some minutes the first time."
-	$(PYTHON) -m venv .venv
-	xargs --max-procs=3 --max-args=44 $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-compile --no-deps < requirements.lock  # the file lists all dependencies; one process would take twice as long
-	PYTHONWARNINGS=ignore $(BIN)/python -m compileall -qq -j 0 -x '/(tests|substrates)/' .venv/lib || true  # pip would use one core; some files are not Python 3
-	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	touch $@
+	@$(PYTHON) -m venv .venv
+	@xargs --max-procs=3 --max-args=44 $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-compile --no-deps < requirements.lock  # the file lists all dependencies; one process would take twice as long
+	@PYTHONWARNINGS=ignore $(BIN)/python -m compileall -qq -j 0 -x '/(tests|substrates)/' .venv/lib || true  # pip would use one core; some files are not Python 3
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
 
 .venv/cuda: .venv/complete
 	@echo "Installing the libraries for a GPU, some gigabytes."
-	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-build-isolation --editable .[cuda]
-	touch $@
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-build-isolation --editable .[cuda]
+	@touch $@
 
 $(PAPERS:%=reproduce-%): reproduce-%: setup  ## train, evaluate, record, report; SCALE=smoke|desk|paper EXPERIMENT=atari_deep TASK=pong AGENT=all SEEDS=1 SEED=4,5 JOBS=1 CLUSTER=auto SPREAD=runs OUT=runs/again
 	$(BIN)/python -m repro.reproduce --paper=$* $(FLAGS)
@@ -58,8 +58,8 @@ dmlab: setup  ## build DeepMind Lab's module in build/dmlab; SOURCE=<checkout or
 vizdoom: .venv/vizdoom  ## install ViZDoom's 3D scenarios, without pygame-ce, which overwrites files of pygame
 
 .venv/vizdoom: .venv/complete requirements-vizdoom.lock
-	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --requirement requirements-vizdoom.lock
-	touch $@
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --requirement requirements-vizdoom.lock
+	@touch $@
 
 campaign: setup  ## work through paper_configs/campaign.py on all cores, for weeks; it commits nothing
 	$(BIN)/python -m repro.campaign

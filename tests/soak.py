@@ -317,7 +317,7 @@ def main() -> None:
     options = parser.parse_args()
     names = options.what.split(",")
     if unknown := sorted(set(names) - RUNS.keys()):
-        parser.error(f"--what={','.join(unknown)}: choose of {','.join(RUNS)}.")
+        parser.error(f"--what={','.join(unknown)}: choose from {','.join(RUNS)}.")
     seconds = (options.seconds or 3600 * options.hours) / len(names)
     if seconds < LEAST_SECONDS:
         parser.error(f"{seconds:.0f} seconds for each run are less than {LEAST_SECONDS:.0f}: too few to see growth.")

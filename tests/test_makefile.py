@@ -27,8 +27,8 @@ def test_help_has_the_target_that_reproduces_a_paper():
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["reproduce-impala", "TASKS=pong"], "no variable TASKS: choose of "),
-        (["reproduce-impala", "task=pong", "SCALE=smoke"], "no variable task: choose of "),
+        (["reproduce-impala", "TASKS=pong"], "there is no variable TASKS; choose one of "),
+        (["reproduce-impala", "task=pong", "SCALE=smoke"], "there is no variable task; choose one of "),
     ],
 )
 def test_a_misspelled_variable_ends_the_command(words, sentence):
