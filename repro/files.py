@@ -16,6 +16,9 @@ from typing import TextIO
 JOIN_TRIES, JOIN_PAUSE = 1000, 0.001
 """Number of tries to join a folder that others may be removing, and seconds between two tries."""
 
+FULL_REASONS = tuple(os.strerror(code) for code in (errno.EDQUOT, errno.EFBIG, errno.ENOSPC))
+"""The system's messages for a full quota, a file at its size limit and a full disk."""
+
 
 def write_whole(path: Path, text: str) -> None:
     """Writes a file atomically: it contains either all of the text or its previous content.
@@ -59,6 +62,11 @@ def reason(error: Exception) -> str:
         *_, text = error.args[0][0]
         return re.sub(r"^\[Errno \d+\] (.*?)(: '.*)?$", r"\1", text)
     return (str(error).splitlines() or [type(error).__name__])[0].split("; ")[-1]
+
+
+def remedy(error: Exception) -> str:
+    """Returns advice on a file that could not be written, as part of a sentence; the error is one as for `reason`."""
+    return "free some space" if reason(error) in FULL_REASONS else "make sure that it can be written"
 
 
 def locate(error: Exception, path: str | None = None) -> str:

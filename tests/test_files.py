@@ -118,6 +118,8 @@ def test_a_folder_that_cannot_be_flushed_is_no_fault(tmp_path, monkeypatch):
 )
 def test_the_reason_of_an_error_is_what_the_system_said(error, message):
     assert files.reason(error) == message
+    advice = "free some space" if message == "No space left on device" else "make sure that it can be written"
+    assert files.remedy(error) == advice
 
 
 def test_a_missing_folder_is_an_error(tmp_path):

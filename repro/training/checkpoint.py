@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.agents import tf_agent
 
-from repro.files import flush, reason
+from repro.files import flush, reason, remedy
 from repro.training.manifest import find_damage, write_manifest
 from repro.training.run_directory import checkpoint_name, newest_first, remove_old
 
@@ -73,7 +73,7 @@ def save(
         shutil.rmtree(partial, ignore_errors=True)
         intact = ": its earlier checkpoints are intact" if newest_first(directory) else ""
         raise CheckpointError(
-            f"Could not write a checkpoint to {directory} ({reason(error)}); free some space and resume the "
+            f"Could not write a checkpoint to {directory} ({reason(error)}); {remedy(error)} and resume the "
             f"run{intact}."
         ) from error
     remove_old(directory, final.name)

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from repro.acting.evaluator_process import Evaluated
-from repro.files import reason, write_whole
+from repro.files import reason, remedy, write_whole
 from repro.training.progress_line import ProgressLine, format_score
 from repro.training.run_directory import RunDirectory, RunDirectoryError, read_columns, read_progress
 from repro.training.scalars_file import ScalarsFile
@@ -156,8 +156,8 @@ class Progress:
             yield
         except (OSError, tf.errors.OpError) as error:
             raise RunDirectoryError(
-                f"Could not write the progress to {self._path.parent} ({reason(error)}); free some space and resume "
-                "the run."
+                f"Could not write the progress to {self._path.parent} ({reason(error)}); {remedy(error)} and "
+                "resume the run."
             ) from error
 
 

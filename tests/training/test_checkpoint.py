@@ -176,6 +176,17 @@ def test_full_disk_is_a_clear_error_and_corrupts_nothing(tmp_path, monkeypatch, 
     assert restore(tmp_path)[0]["updates"] == 1
 
 
+def test_a_folder_without_permission_is_not_a_full_disk(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("numpy.savez", refuse)
+    with pytest.raises(
+        checkpoint.CheckpointError, match=r"\(Permission denied\); make sure that it can be written and"
+    ):
+        save(tmp_path, 1)
+
+
 def test_other_variables_are_refused(tmp_path):
     save(tmp_path, 1)
     with pytest.raises(AssertionError):
