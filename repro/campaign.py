@@ -132,12 +132,14 @@ def _work_through(planned: Sequence[Planned], folder: CampaignFolder, cores: Seq
         _say(console, f"The campaign stopped early: {follower.stop_reason}")
     if unfinished:
         hours = sum(estimates.left(item.job) for item in unfinished)
-        _say(console, f"{len(unfinished)} runs are not finished, {describe_rest(hours, len(cores))}; "
+        _say(console, f"Runs not finished: {len(unfinished)}, {describe_rest(hours, len(cores))}; "
                       "the same command resumes them.")  # fmt: skip
     else:
-        others = f", {left_out} are left out" if left_out else ""
-        _say(console, f"{len(failures) + len(aside)} runs failed or were refused{others}; all others are done. "
-                      "Check the records with make check, and show them with make report.")  # fmt: skip
+        failed = len(failures) + len(aside)
+        groups = {"failed or refused": failed, "left out": left_out}
+        counts = ", ".join(f"{words}: {count}" for words, count in groups.items() if count)
+        done = f"All other runs are done ({counts})." if counts else "All runs are done."
+        _say(console, f"{done} Check the records with make check, and show them with make report.")
     return bool(failures or aside or follower.stop_reason)
 
 

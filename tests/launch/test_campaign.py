@@ -283,7 +283,7 @@ def test_pause_kill_and_restart_lose_no_run_and_a_failed_one_is_set_aside(tmp_pa
     text = (tmp_path / "log.txt").read_text()
     assert text.count("Pendulum-v1 seed 1: begins") == 1
     assert "1 run is left out: DeepMind Lab is not built here" in text
-    assert "1 runs failed or were refused, 1 are left out; all others are done." in " ".join(text.split())
+    assert "All other runs are done (failed or refused: 1, left out: 1)." in " ".join(text.split())
     assert "Pendulum-v1/impala/smoke/seed_1 is set aside" in text
 
     shown = call(tmp_path, "--dry_run")
