@@ -66,7 +66,9 @@ def bands_of(run: ReferenceRun, references: Mapping[str, ReferenceValues]) -> di
     if reference.fingerprint != run.fingerprint():
         raise ReferenceValuesError(f"The settings of {run.name} have changed since its reference values; {remake}.")
     if reference.num_seeds < MIN_SEEDS:
-        raise ReferenceValuesError(f"{run.name} has {reference.num_seeds} seeds and needs {MIN_SEEDS}; {remake}.")
+        raise ReferenceValuesError(
+            f"{run.name} has reference values of {reference.num_seeds} of {MIN_SEEDS} seeds; {remake}."
+        )
     try:
         return {name: make_band(name, values) for name, values in reference.values.items()}
     except ValueError as error:

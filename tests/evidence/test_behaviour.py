@@ -96,5 +96,5 @@ def test_a_run_that_began_with_another_version_is_not_continued(tmp_path, monkey
     (job.run_dir / "checkpoints" / f"{CHECKPOINT_PREFIX}1").mkdir(parents=True)  # it has saved
     (job.run_dir / "origin.json").write_text(json.dumps(origin))
     monkeypatch.setattr(behaviour, "version_of", lambda *_: 2)
-    with pytest.raises(JobError, match="began with behaviour version 1 of its agent, which is 2 now"):
+    with pytest.raises(JobError, match="began with behaviour version 1 of its agent, whose version is now 2"):
         job.run([0], quiet=True)

@@ -56,8 +56,14 @@ def test_files_round_trip(tmp_path):
     ("references", "message"),
     [
         ({}, "has no reference values"),
-        ({RUN.name: ReferenceValues("other", 1.0, {"x": [1.0] * 20})}, "are not those"),
-        ({RUN.name: ReferenceValues(RUN.fingerprint(), 1.0, {"x": [1.0]})}, f"has 1 of {MIN_SEEDS} seeds"),
+        (
+            {RUN.name: ReferenceValues("other", 1.0, {"x": [1.0] * 20})},
+            f"The settings of {RUN.name} have changed since its reference values",
+        ),
+        (
+            {RUN.name: ReferenceValues(RUN.fingerprint(), 1.0, {"x": [1.0]})},
+            f"has reference values of 1 of {MIN_SEEDS} seeds",
+        ),
         (
             {RUN.name: ReferenceValues(RUN.fingerprint(), 1.0, {"x": [float("nan")] * 20})},
             "has a value that is not finite",

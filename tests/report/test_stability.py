@@ -53,5 +53,5 @@ def test_the_page_shows_the_agents_of_a_sweep_together(tmp_path):
     (shown,) = re.findall(r"Final returns on pong by hyper-parameter combination[^\"]*", text)
     assert "a3c: 3 combinations" in shown
     assert "impala: 3 combinations" in shown
-    assert "their final returns are sorted from high to low" in text
+    assert "the final returns are sorted from high to low" in text
     assert len(list((tmp_path / "report").rglob("impala-dmlab_figure5-pong-stability.svg"))) == 1

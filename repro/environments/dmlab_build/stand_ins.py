@@ -70,7 +70,7 @@ def add_stand_ins(tree: Path, missing: Sequence[str]) -> StandIns:
     maps = [path for path in missing if re.search(r"/natlab_[^/]*\.bsp$", path)]
     others = sorted(set(missing) - set(textures) - set(maps))
     if others:
-        raise BuildError(f"the source has no {others[0]}; {len(others)} missing files have no stand-in.")
+        raise BuildError(f"missing files without a stand-in: {len(others)}, the first is {others[0]}.")
     for path in textures:
         target = tree / path
         target.parent.mkdir(parents=True, exist_ok=True)
