@@ -322,16 +322,36 @@ def test_what_ctrace_learns_online():
     assert in_ctrace(f"On three problems more than a tenth is left of Q's, up to {q.max():.2f}.")
 
 
+DQN_RUNS = {
+    ("breakout", "retrace"): "Retrace",
+    ("breakout", "ctrace_gamma10"): "C-trace",
+    ("pong", "retrace"): "Retrace",
+}
+
+
 def test_the_agents_of_ctrace_have_these_records_alone():
     files = [path for name in ("dqn", "r2d2") for path in (COMMITTED / "ctrace" / name).glob("*/*/seed_*.json")]
-    trained = sorted(path.relative_to(COMMITTED / "ctrace").parts for path in files if path.parts[-2] != "random")
-    agents = ("retrace", "ctrace_gamma10")
-    assert trained == sorted(("dqn", "breakout", agent, "seed_1.json") for agent in agents)
-    found = [read_record(COMMITTED / "ctrace/dqn/breakout" / agent / "seed_1.json") for agent in agents]
+    trained = {path.relative_to(COMMITTED / "ctrace").parts[:-1] for path in files if path.parent.name != "random"}
+    assert trained == {("dqn", task, agent) for task, agent in DQN_RUNS}
+    assert in_ctrace("R2D2 has records of random players only.")
+
+
+@pytest.mark.parametrize(("task", "agent"), DQN_RUNS)
+def test_the_runs_of_dqn_have_these_scores(task, agent):
+    found = records("ctrace", "dqn", task, agent)
     ends = [record["evaluation"]["mean"] for record in found]
     halfway = [min(record["curve"], key=lambda row: abs(row[0] - 300_000))[1] for record in found]
-    (random,) = records("impala", "atari_shallow", "breakout", "random")  # of the same actions
-    assert in_ctrace("They answer no row. They score {:.1f} and {:.1f} at the end,".format(*ends))
-    assert in_ctrace(f"where a random player has {random['evaluation']['mean']:.1f},")
-    assert in_ctrace("and {:.1f} and {:.1f} in the games of training halfway.".format(*halfway))
-    assert in_ctrace("R2D2 has records of random players only.")
+    (random,) = records("impala", "atari_shallow", task, "random")  # of the same actions
+    numbers = [", ".join(f"{score:.1f}" for score in scores) for scores in (ends, halfway)]
+    cells = task.capitalize(), DQN_RUNS[task, agent], *numbers, f"{random['evaluation']['mean']:.1f}"
+    assert f"\n| {' | '.join(cells)} |\n" in page("ctrace")
+
+
+def test_pong_is_played_as_at_random():
+    (run,), (random,) = (
+        records("ctrace", "dqn", "pong", "retrace"),
+        records("impala", "atari_shallow", "pong", "random"),
+    )
+    _, high = intervals.mean_interval(random["evaluation"]["returns"])
+    assert run["evaluation"]["mean"] <= high
+    assert in_ctrace("On Pong the agent with Retrace does not learn within these 600,000 frames.")
