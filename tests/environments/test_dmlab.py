@@ -680,6 +680,7 @@ def _acer():
 
 def _r2d2():
     config = r2d2.get_config("smoke")
+    config.replay.first_frames = 800
     config.runtime.update({"num_actors": 2, "envs_per_actor": 2})
     return config
 
