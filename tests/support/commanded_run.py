@@ -85,6 +85,7 @@ class CommandedRun:
 
     def start(self, *settings: str) -> subprocess.Popen:
         command = [*self._command, f"--run_dir={self.run_dir}", *self._agent, f"--config.env.task={TASK}", *settings]
+        self.stderr.write_text("")  # a forked process does this later: until then the output of the run before is there
         self._processes.append(self._open(command))
         return self._processes[-1]
 
