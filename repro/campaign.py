@@ -138,8 +138,8 @@ def _work_through(planned: Sequence[Planned], folder: CampaignFolder, cores: Seq
         failed = len(failures) + len(aside)
         groups = {"failed or refused": failed, "left out": left_out}
         counts = ", ".join(f"{words}: {count}" for words, count in groups.items() if count)
-        done = f"All other runs are done ({counts})." if counts else "All runs are done."
-        _say(console, f"{done} Check the records with make check, and show them with make report.")
+        message = f"All other runs are done ({counts})." if counts else "All runs are done."
+        _say(console, f"{message} Check the records with make check, and show them with make report.")
     return bool(failures or aside or follower.stop_reason)
 
 
