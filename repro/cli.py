@@ -25,7 +25,7 @@ from gym_notices.notices import notices
 from ml_collections import config_flags
 
 from repro.config import LATER, agents, flatten, resolve_plain
-from repro.files import locate, reason, write_whole
+from repro.files import FULL, locate, reason, write_whole
 
 flags.disclaim_key_flags()  # flags defined here appear in the help of the command that uses them
 
@@ -42,8 +42,6 @@ USAGE_ERROR = 2
 INTERRUPTED = 130
 """Exit code after Ctrl-C if nothing had to be saved."""
 
-FULL = (errno.EDQUOT, errno.ENOSPC)
-"""Error numbers for a full quota or disk."""
 
 INACCESSIBLE = (errno.EACCES, *FULL, errno.EROFS)
 """Error numbers for missing permission, a full quota or disk, and a read-only file system."""

@@ -16,7 +16,9 @@ from typing import TextIO
 JOIN_TRIES, JOIN_PAUSE = 1000, 0.001
 """Number of tries to join a folder that others may be removing, and seconds between two tries."""
 
-FULL_REASONS = tuple(os.strerror(code) for code in (errno.EDQUOT, errno.EFBIG, errno.ENOSPC))
+FULL = (errno.EDQUOT, errno.ENOSPC)
+"""Error numbers for a full quota or disk."""
+FULL_REASONS = tuple(os.strerror(code) for code in (*FULL, errno.EFBIG))
 """The system's messages for a full quota, a file at its size limit and a full disk."""
 
 
