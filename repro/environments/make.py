@@ -10,7 +10,7 @@ from repro.config import of_task, tasks
 from repro.environments.batched import BatchedEnvironment, VectorEnvironment
 from repro.environments.last_step import WithLastStep
 from repro.environments.mixed import MixedTasks, part_seeds, share_of
-from repro.environments.names import PACKAGES, VECTOR_PACKAGES, task_names
+from repro.environments.names import IMAGE_PACKAGES, PACKAGES, VECTOR_PACKAGES, task_names
 
 FOR_DISCRETE = "an agent of paper_configs/impala/gymnasium.py"
 """Agents with Discrete actions, for the message."""
@@ -48,11 +48,15 @@ def make_environment(
 
         games = make_atari(config.env, num_envs, seed, config.runtime.get("env_threads", 0))
         return _check_actions(games, config, is_continuous)
+    environment: VectorEnvironment
     if config.env.name == "dmlab":
         from repro.environments.dmlab import make_dmlab
 
-        levels = make_dmlab(config.env, num_envs, seed, shard)
-        environment: VectorEnvironment = _check_actions(levels, config, is_continuous)
+        environment = _check_actions(make_dmlab(config.env, num_envs, seed, shard), config, is_continuous)
+    elif config.env.name == "vizdoom":
+        from repro.environments.vizdoom import make_vizdoom
+
+        environment = _check_actions(make_vizdoom(config.env, num_envs, seed), config, is_continuous)
     else:
         environment = make_vector_environment(config, num_envs, seed, is_continuous)
     if config.env.get("last_action_and_reward"):
@@ -124,7 +128,7 @@ def make_evaluation_environment(
 def make_vector_environment(
     config: ml_collections.ConfigDict, num_envs: int, seed: int, is_continuous: bool | None = None
 ) -> VectorEnvironment:
-    """Returns a batch of environments of one task in a package other than Atari and DeepMind Lab.
+    """Returns a batch of environments of one task in a package that is not one of `IMAGE_PACKAGES`.
 
     Arguments are as for `make_environment`.
 
@@ -135,7 +139,7 @@ def make_vector_environment(
         raise ValueError(
             f"env.tasks={','.join(together)}: agent {config.agent} learns only env.task; leave out env.tasks."
         )
-    if config.env.name in ("atari", "dmlab"):
+    if config.env.name in IMAGE_PACKAGES:
         raise ValueError(
             f"env.name={config.env.name!r}: agent {config.agent} learns from vectors, and these environments give "
             f"images; choose {VECTOR_PACKAGES}."
@@ -164,10 +168,6 @@ def _make_vectors(env: ml_collections.ConfigDict, num_envs: int, seed: int) -> V
         from repro.environments.gymnasium import make_gymnasium
 
         return make_gymnasium(env, num_envs, seed)
-    if env.name == "vizdoom":
-        from repro.environments.vizdoom import make_vizdoom
-
-        return make_vizdoom(env, num_envs, seed)
     raise ValueError(f"env.name={env.name!r}: choose {PACKAGES}.")
 
 

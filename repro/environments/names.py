@@ -10,8 +10,10 @@ from repro import config as configs
 
 PACKAGES = "atari, mujoco, acer_tasks, dm_control, rwrl, gymnasium, dmlab or vizdoom"
 """Names of packages of environments, for messages."""
+IMAGE_PACKAGES = ("atari", "dmlab", "vizdoom")
+"""Names of packages whose environments give nothing but images."""
 VECTOR_PACKAGES = "mujoco, acer_tasks, dm_control, rwrl or gymnasium"
-"""Names of packages whose environments can give vectors, for messages."""
+"""Names of the other packages, for messages."""
 
 
 def task_name(package: str, task: str) -> str:

@@ -682,7 +682,7 @@ def test_several_tasks_are_refused_in_a_sentence(tmp_path, agent):
         find_experiment(config).build_trainer(0, run, print)
 
 
-@pytest.mark.parametrize("package", ["atari", "dmlab"])
+@pytest.mark.parametrize("package", ["atari", "dmlab", "vizdoom"])
 @pytest.mark.parametrize("agent", ["vracer_refer", "ppo"])
 def test_packages_of_images_are_refused_and_those_of_vectors_are_named(tmp_path, agent, package):
     config = small_config(agent="vracer_refer")
