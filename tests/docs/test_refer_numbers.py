@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from repro.evidence import run_measures
+from repro.evidence import outliers, run_measures
 from repro.evidence.records import COMMITTED
 from tests.docs.test_numbers import ROOT, digits, page, records, unwrapped
 
@@ -68,6 +68,48 @@ def test_what_vracer_gains_by_refer():
         random = records("refer", "figure_4_vracer", task, "random")[0]["evaluation"]["mean"]
         assert f"\n| {task} | {span(ours)} | {span(theirs)} | {round(random)} |\n" in text
     assert "ReF-ER wins all 25 pairs of runs on each of four tasks." in text
+
+
+def reason(task, seed):
+    """The reason of a known outlier of plain replay, its curve, and its logged divergences."""
+    path = COMMITTED / f"refer/figure_4_vracer/{task}/vracer_er/seed_{seed}.json"
+    record = records("refer", "figure_4_vracer", task, "vracer_er")[seed - 1]
+    return outliers.read(COMMITTED)[path].reason, np.array(record["curve"]), run_measures.column(record, "kl")
+
+
+def test_the_reason_of_the_outlier_on_halfcheetah():
+    text, curve, divergences = reason("HalfCheetah", 5)
+    assert curve[:, 1].argmax() == 0
+    assert curve[0, 0] < 2000
+    assert f"its return is highest, {curve[0, 1]:.0f}, in the first 2000 steps, before any gradient step" in text
+    frames, lowest = curve[curve[:, 1].argmin()]
+    before = np.interp(167_000, *curve.T)
+    fall = f"It is {before:.0f} after 167,000 steps and falls to {lowest:.0f} after {round(frames, -3):,.0f}."
+    assert fall in text
+    end = run_measures.start_and_end(divergences)[1]
+    assert f"reaches {divergences.max():.0f} nats and is {end:.0f} over the last tenth of training" in text
+    er, refer = (
+        [run["evaluation"]["mean"] for run in records("refer", "figure_4_vracer", "HalfCheetah", f"vracer_{replay}")]
+        for replay in ("er", "refer")
+    )
+    assert f"end between {min(er[:4]):.0f} and {max(er[:4]):.0f}," in text
+    assert f"the five runs with ReF-ER at {min(refer):.0f} and more" in text
+
+
+def test_the_reason_of_the_outlier_on_hopper():
+    text, curve, divergences = reason("Hopper", 3)
+    frames, highest = curve[curve[:, 1].argmax()]
+    (below, *_) = curve[(curve[:, 0] > frames) & (curve[:, 1] < 20), 0]
+    assert f"rises to {highest:.0f} after {round(frames, -3):,.0f} steps" in text
+    assert f"falls below 20 after {round(below, -3):,.0f};" in text
+    assert curve[curve[:, 0] > 800_000, 1].max() < 25
+    assert "recovers for a while" in text
+    assert "but not after 800,000 steps" in text
+    assert f"reaches {divergences.max():.0f} nats" in text
+    record = records("refer", "figure_4_vracer", "Hopper", "vracer_er")[2]
+    assert f"an episode has {200_000 / record['evaluation']['episodes']:.0f} steps" in text
+    ends = [f"{run['evaluation']['mean']:.0f}" for run in records("refer", "figure_4_vracer", "Hopper", "vracer_er")]
+    assert f"end at {', '.join(ends[:2])}, {ends[3]} and {ends[4]}." in text
 
 
 def test_the_divergence_of_ddpg_with_plain_replay_on_walker2d():
