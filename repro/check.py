@@ -1,11 +1,12 @@
 """Checks all records: `python -m repro.check [--json=out.json] [--paper=...] [--experiment=...]`.
 
 The exit code is 1 if a file is no valid record for its path or has another unit than the number that it answers, if a
-record is outside the band of the others in its group, if a published number or a record differs from its checksum, or
-if a committed record names a commit that is not in the history of this checkout. A record is stale if its experiment's
-config or its agent's behaviour version has changed since; it is shown but not counted, and an error if a row of
-`docs/results.md` or `README.md` is still based on it. Records in another folder, such as those of a rerun, are judged
-by the committed ones: `--results_dir=runs/again/records`.
+record contradicts itself or is a copy of another one, if it is outside the band of the others in its group, if a
+published number or a record differs from its checksum, or if a committed record names a commit that is not in the
+history of this checkout. A record is stale if its experiment's config or its agent's behaviour version has changed
+since; it is shown but not counted, and an error if a row of `docs/results.md` or `README.md` is still based on it.
+Records in another folder, such as those of a rerun, are judged by the committed ones:
+`--results_dir=runs/again/records`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,17 @@ import rich.console
 from absl import flags
 
 from repro import cli
-from repro.evidence import checksums, comparisons, judgements, origins, outliers, published, settings, staleness
+from repro.evidence import (
+    checksums,
+    comparisons,
+    consistency,
+    judgements,
+    origins,
+    outliers,
+    published,
+    settings,
+    staleness,
+)
 from repro.evidence.groups import group_records, stale_records
 from repro.evidence.records import ROOT, RecordError, StoredRecord, ValidationError, committed_files, read_all
 from repro.evidence.rows import Row, make_rows
@@ -39,8 +50,8 @@ class CheckResult:
     Attributes:
         records: valid records, including stale ones.
         stale: paths of the stale records, each with the reason.
-        errors: files that are not valid records, have a wrong unit, were made by an unknown commit or were changed, and
-            rows on pages that are based on stale records.
+        errors: files that are not valid records, have a wrong unit, contradict themselves, are copies, were made by an
+            unknown commit or were changed, and rows on pages that are based on stale records.
         judged: judgement of each record that is not stale by its band.
         rows: all rows of the checked papers.
         settings: for each paper, how many of its printed settings its configs have at paper scale, by status.
@@ -123,6 +134,7 @@ def check(
     for folder, files in ((published_dir, checksums.PUBLISHED), (results_dir, checksums.RECORDS)):
         errors += [ValidationError(folder, sentence) for sentence in checksums.changes(folder, files)]
     errors += origins.find_errors(stored, results_dir)
+    errors += consistency.find_errors(stored)
     errors += [ValidationError(results_dir, text) for text in outliers.find_errors(listed, found)]
     stale = stale_records(groups)
     if stale:
