@@ -8,8 +8,9 @@ import pytest
 from repro.evidence.records import ROOT
 from repro.evidence.verdicts import MEANINGS
 from repro.report.contents import collect
-from repro.report.markdown import results_page
+from repro.report.markdown import READING, results_page
 from repro.report.tables import trained_note
+from repro.training import problem_study
 from tests.report.example_row import ROW
 
 CLAIM = dataclasses.replace(
@@ -129,6 +130,10 @@ def test_random_players_come_last():
     page = results_page([random, CLAIM, OWN])
     assert "qbert" not in section(page, "### Runs without a printed number")
     assert page.index("### Runs without a printed number") < page.index("### Random play") < page.index("| qbert |")
+
+
+def test_what_an_exact_zero_is_on_the_page():
+    assert f"0 is less than {0.5 * 10**-problem_study.DIGITS:.5f} on every problem" in READING
 
 
 def test_an_exact_value_has_six_digits_at_most():
