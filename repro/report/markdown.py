@@ -32,8 +32,7 @@ to hold; the paper may not print it. `±` and `×÷` give the margin within whic
 factor, or with `%` as a share of the distance to random play. Intervals are 95 % intervals over seeds. With a single
 seed they are over the episodes of its evaluation or the repetitions of its study, and say nothing about other seeds.
 `(exact)` marks a number that is computed and not sampled, or is the extreme over the random problems of a study. Those
-of theorems have four decimals, as their operators work in float32: 0 is less than 0.00005 on every problem, and records
-name the largest value before rounding.
+of theorems have four decimals, as their operators work in float32: 0 is less than 0.00005 on every problem.
 
 """
 
