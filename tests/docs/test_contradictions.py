@@ -75,6 +75,16 @@ def test_all_that_contradict_are_found(paper, name):
     assert len(contradicted(paper)) == int(counts[2]) + int(counts[3])
 
 
+def test_the_policy_of_v_trace_need_not_lie_between_its_two_policies():
+    mu, pi = np.array([[0.2, 0.3, 0.5]]), np.array([[0.6, 0.3, 0.1]])
+    mdp = mdps.dirichlet_uniform(1, 3, 0.9, np.random.default_rng(0))
+    policy = vtrace.evaluated_policy(mdps.Problem(mdp, pi, mu), Weights(1.0, 1.0))[0]
+    assert policy[1] == pytest.approx(0.5, abs=1e-6)
+    page = unwrapped((ROOT / "paper_configs/published/README.md").read_text())
+    words = "with mu of {}, {} and {}, pi of {}, {} and {} and a rho_bar of 1 it takes the second action with 0.5."
+    assert words.format(*mu[0], *pi[0]) in page
+
+
 def test_how_the_bias_of_impala_goes_with_rho_bar():
     """The policy comes nearer at each doubling, its value need not."""
     config = tradeoffs.get_config("paper")
