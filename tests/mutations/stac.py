@@ -406,6 +406,20 @@ VARIANTS = [
         f"{TEST_CONTROL}::test_fields_of_control_reach_their_places",
     ),
     Variant(
+        "overlap: none where actors are processes",
+        "repro/training/on_policy_experiment.py",
+        "            overlap=self.overlap,",
+        "            overlap=0,",
+        f"{TEST_CONTROL}::test_unrolls_of_an_actor_in_a_process_overlap",
+    ),
+    Variant(
+        "STAC, cost of an update: acting in every row of an unroll",
+        "repro/papers/stac/update_cost.py",
+        "experiment.frames_per_update // frames_per_step(config)",
+        "config.learner.batch_size * config.learner.unroll_length",
+        "tests/papers/stac/test_update_cost.py::test_steps_that_unrolls_share_are_acted_in_once",
+    ),
+    Variant(
         "pooling: every equal maximum",
         POOL,
         "tf.logical_and(tf.equal(x[at], y), tf.logical_not(found))",
