@@ -406,6 +406,13 @@ VARIANTS = [
         f"{TEST_CONTROL}::test_fields_of_control_reach_their_places",
     ),
     Variant(
+        "STAC, ablations: the set of gamma has lambda",
+        "paper_configs/stac/atari.py",
+        '"_gamma": ("gamma",)',
+        '"_gamma": ("lambda",)',
+        "tests/papers/stac/test_experiment.py::test_agents_on_atari_have_the_heads_and_metaparameters_of_the_paper",
+    ),
+    Variant(
         "overlap: none where actors are processes",
         "repro/training/on_policy_experiment.py",
         "            overlap=self.overlap,",
