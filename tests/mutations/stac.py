@@ -413,6 +413,13 @@ VARIANTS = [
         "tests/papers/stac/test_experiment.py::test_agents_on_atari_have_the_heads_and_metaparameters_of_the_paper",
     ),
     Variant(
+        "STAC, Atari: a lost life is no end",
+        "paper_configs/stac/atari.py",
+        "config.env.life_loss_ends = True",
+        "config.env.life_loss_ends = False",
+        "tests/papers/stac/test_experiment.py::test_games_evaluation_actors_and_learner_on_atari_are_impalas",
+    ),
+    Variant(
         "overlap: none where actors are processes",
         "repro/training/on_policy_experiment.py",
         "            overlap=self.overlap,",

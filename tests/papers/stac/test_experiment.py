@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
+from paper_configs.impala import atari_deep
 from paper_configs.stac import atari, figure_4_robustness, gymnasium
 from repro.config import flatten, resolve_plain
 from repro.papers import find_experiment
@@ -67,6 +68,15 @@ def test_agents_on_atari_have_the_heads_and_metaparameters_of_the_paper():
         found = flatten(resolve_plain(config, agent))
         assert found | {"recorded": expected["recorded"]} == expected, agent
         assert {f"{name}_{head}" for name in tuned for head in range(1, heads + 1)} <= set(found["recorded"]), agent
+
+
+@pytest.mark.parametrize(("scale", "others"), [("paper", {"learner.rmsprop_epsilon"}), ("desk", set())])
+def test_games_evaluation_actors_and_learner_on_atari_are_impalas(scale, others):
+    """Section 4.1 has the ALE setup of IMPALA, Section 9.3 most of its settings; Table 3 has another epsilon."""
+    own, impalas = (flatten(module.get_config(scale)) for module in (atari, atari_deep))
+    assert {name for name in own if name.startswith("env.")} == {name for name in impalas if name.startswith("env.")}
+    sections = ("env.", "evaluation.", "runtime.", "learner.", "num_env_frames")
+    assert {name for name in own if name.startswith(sections) and own[name] != impalas[name]} == others
 
 
 def test_agents_of_figure_4_differ_in_one_hyper_parameter():
