@@ -15,6 +15,7 @@ from repro.config import agents, resolve
 from repro.environments.mujoco import make_mujoco
 from repro.papers import find_experiment
 from repro.papers.refer import loss
+from repro.papers.refer.training import REWARD_SCALE_EVERY
 from repro.replay.refer import ReferMemory
 from repro.training.learner import NonFiniteLossError
 from repro.training.run_directory import RunDirectory
@@ -424,6 +425,26 @@ def test_a_call_must_take_whole_environment_steps(tmp_path):
 def test_a_call_may_take_environment_steps_that_are_whole_but_for_rounding(tmp_path):
     assert 1.1 * 50 != 55
     assert build(tmp_path, time_steps=1.1, steps_per_call=50).frames_per_update == 55
+
+
+@pytest.mark.parametrize("time_steps", [1.0, 2.0])
+def test_the_reward_scale_follows_every_thousand_gradient_steps(tmp_path, monkeypatch, time_steps):
+    """Here every 40: before the first one, and at the end of the calls of 16 that make step 40, 80, 120 and 160."""
+    assert REWARD_SCALE_EVERY == 1_000
+    monkeypatch.setattr("repro.papers.refer.training.REWARD_SCALE_EVERY", 40)
+    training = build(tmp_path, frames=int(160 * time_steps), time_steps=time_steps)
+    memory, agent, found = training._memory, training._agent, []
+    refresh = memory.refresh_reward_scale
+
+    def noting():
+        refresh()
+        rewards = memory.get_state()["reward"].astype(np.float64)
+        assert memory.reward_scale == pytest.approx(np.sqrt(np.mean(rewards**2)) + 1e-7, rel=1e-12)
+        found.append(int(agent.optimizer.iterations))
+
+    monkeypatch.setattr(memory, "refresh_reward_scale", noting)
+    list(training)
+    assert found == [0, 48, 80, 128, 160]
 
 
 @pytest.mark.parametrize(("compile_", "with_xla"), [("xla", True), ("graph", False)])
