@@ -764,4 +764,18 @@ VARIANTS = [
         "if times[0] // REWARD_SCALE_EVERY != (times[-1] + settings.time_steps_per_gradient) // REWARD_SCALE_EVERY:",
         f"{TEST_TRAINING}::test_the_reward_scale_follows_every_thousand_gradient_steps",
     ),
+    Variant(
+        "ReF-ER: targets of the value that the last state had before",
+        TRAINING,
+        "        if settings.refresh_last_value:\n"
+        "            self._refresh_last_values(indices)\n"
+        "        rho, value, advantage, td_error, scalars = self._agent.train(\n"
+        "            self._agent.gather(memory, indices), beta, c_max, rate, weight\n"
+        "        )\n",
+        "        batch = self._agent.gather(memory, indices)\n"
+        "        if settings.refresh_last_value:\n"
+        "            self._refresh_last_values(indices)\n"
+        "        rho, value, advantage, td_error, scalars = self._agent.train(batch, beta, c_max, rate, weight)\n",
+        f"{TEST_TRAINING}::test_the_value_of_a_cut_episodes_last_state_follows_the_network",
+    ),
 ]

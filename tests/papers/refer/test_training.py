@@ -486,10 +486,17 @@ def test_endings_reach_the_memory_as_what_they_are(tmp_path):
 
 @pytest.mark.parametrize("agent", ["vracer_refer", "ddpg_refer", "naf_er", "lstm_refer"])
 def test_the_value_of_a_cut_episodes_last_state_follows_the_network(tmp_path, monkeypatch, agent):
-    """Wherever the last step of a cut episode was sampled, V(s_T) is that of the weights before the gradient steps."""
+    """Wherever the last step of a cut episode was sampled, V(s_T) is that of the weights before the gradient steps.
+
+    The targets of these gradient steps have it already.
+    """
     training = build(tmp_path, agent=agent, task="HalfCheetah", max_steps=50, frames=64, steps_per_call=4)
-    memory, seen = training._memory, []
-    refresh = training._refresh_last_values
+    memory, seen, targets = training._memory, [], []
+    refresh, train = training._refresh_last_values, training._agent.train
+
+    def learning(batch, *arguments):
+        np.testing.assert_array_equal(batch.q_ret, targets[-1])
+        return train(batch, *arguments)
 
     def refreshing(indices):
         before = memory.get_state()["episode_last_value"]
@@ -505,9 +512,11 @@ def test_the_value_of_a_cut_episodes_last_state_follows_the_network(tmp_path, mo
         np.testing.assert_allclose(after["episode_last_value"][ended], expected, rtol=1e-4, atol=1e-5)
         np.testing.assert_array_equal(after["episode_last_value"][~ended], before[~ended])
         seen.append((ended.sum(), np.abs(after["episode_last_value"] - before).max()))
+        targets.append(memory.gather(indices).q_ret)
         memory.check_valid()
 
     monkeypatch.setattr(training, "_refresh_last_values", refreshing)
+    monkeypatch.setattr(training._agent, "train", learning)
     list(training)
     counts, changes = zip(*seen)
     assert sum(counts) > 20
