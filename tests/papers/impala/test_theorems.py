@@ -83,7 +83,7 @@ def test_the_truncation_of_c_moves_the_rate():
 
 
 def test_zero_means_no_truncation():
-    """With neither truncated, an endless trajectory never bootstraps, one step does at rate gamma, and v_s is biased."""
+    """With neither truncated, an endless trajectory never bootstraps, and a single step does at the rate gamma."""
     found = values(theorems, smoke(clips=((0.0, 0.0),)))
     assert found.pop("truncated_contraction") == found.pop("between") == 1.0
     assert min(found.pop("biased_v"), found.pop("rate_by_c_bar")) > BROKEN
