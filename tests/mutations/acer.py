@@ -710,6 +710,20 @@ VARIANTS = [
         f"{TEST_REPLAY_TRAINING}::test_the_number_of_replays_is_poissons",
     ),
     Variant(
+        "ACER: a run that only replays may begin without a gradient step",
+        REPLAY_TRAINING,
+        "count = max(count, 1)",
+        "count = max(count, 0)",
+        f"{TEST_REPLAY_TRAINING}::test_an_agent_that_only_replays_makes_one_gradient_step_at_least_after_the_first_unrolls",
+    ),
+    Variant(
+        "ACER: a run that only replays makes a gradient step after every unroll",
+        REPLAY_TRAINING,
+        "not self._settings.on_policy and not self._gradient_steps:",
+        "not self._settings.on_policy:",
+        f"{TEST_REPLAY_TRAINING}::test_an_agent_that_only_replays_makes_one_gradient_step_at_least_after_the_first_unrolls",
+    ),
+    Variant(
         "ACER: padding of a call of several updates is learned from",
         LEARNER,
         "lambda i, _: i < count, train_next",
