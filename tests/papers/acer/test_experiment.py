@@ -119,6 +119,8 @@ def test_every_field_reaches_its_place_in_an_agent_for_discrete_actions(name):
     assert float(agent._optimizer.learning_rate) == pytest.approx(0.05)
     assert optimization_of(agent) == [0.93, 0.04, 0.91, 0.92, 41.0]
     assert agent._entropy_cost == 0.02 if name == "a3c" else agent._loss_settings == (3.0, 0.6, 0.02)
+    assert not agent.policy._greedy
+    assert "sampled actions" in experiment.describe_evaluation(2, "now")
 
 
 @pytest.mark.parametrize("name", ["acer", "trust_a3c"])
