@@ -223,6 +223,13 @@ VARIANTS = [
         f"{TEST_EXPERIMENT}::test_parts_of_acer_are_settings_of_its_loss",
     ),
     Variant(
+        "continuous ACER: a setting's number stands for another setting",
+        CONTINUOUS,
+        "rng = self.config.sweep, np.random.default_rng(seed)",
+        "rng = self.config.sweep, np.random.default_rng(seed + 1)",
+        f"{TEST_EXPERIMENT}::test_a_number_stands_for_the_same_setting_of_every_agent",
+    ),
+    Variant(
         "continuous ACER: actors play without the bound on the mean",
         CONTINUOUS,
         "self.config.network.std,\n            mean_bound=network.mean_bound,",

@@ -193,6 +193,19 @@ def test_settings_are_sampled_from_the_paper_s_ranges():
     assert experiment.sample_hparams(7) == experiment.sample_hparams(7)
 
 
+@pytest.mark.parametrize(
+    ("seed", "rate", "delta"), [(1, 2.282e-4, 1.906), (4, 4.572e-4, 1.0715), (10, 4.669e-4, 0.4946)]
+)
+def test_a_number_stands_for_the_same_setting_of_every_agent(seed, rate, delta):
+    """Those that the page names; the committed run of the cart-pole has number 4."""
+    config, found = continuous.get_config("paper"), []
+    for name in agents(config):
+        config.agent = name
+        found.append(find_experiment(config).sample_hparams(seed))
+    assert found == [found[0]] * 8
+    assert found[0] == {"learning_rate": pytest.approx(rate, rel=1e-3), "delta": pytest.approx(delta, rel=1e-3)}
+
+
 def test_without_a_sweep_the_values_of_the_configuration_are_learned_with(tmp_path):
     config = gymnasium.get_config("smoke")
     config.agent, config.env.task, config.runtime.compile = "acer_continuous", "Pendulum-v1", "graph"
