@@ -14,6 +14,9 @@ ANSWERS = (
     "eta_proved",
     "weights",
     "fixed_point",
+    "truncated_contraction",
+    "truncated_fixed_point",
+    "between",
     "alpha_1",
     "alpha_0",
 )

@@ -27,7 +27,11 @@ class RankHeap:
         self._cumulative = np.zeros(0)
 
     def insert(self, rows: np.ndarray) -> None:
-        """Adds new rows [T] with the highest priority in the heap, or 1 if the heap is empty."""
+        """Adds new rows [T] with the highest priority in the heap, or 1 if the heap is empty.
+
+        They rise past rows of lower priorities. Of many new rows most meet others of their kind on the way and stay
+        deep in the heap until the next sort.
+        """
         priority = self._priority[self._heap[0]] if self.size else np.float32(1.0)
         for row in rows:
             _insert(int(row), priority, self._priority, self._heap, self._rank, self.size)

@@ -61,6 +61,16 @@ def endless(expected: ExpectedTargets, size: int) -> Operator:
     return Operator(total @ changes[:, :size], total @ offset)
 
 
+def truncated(expected: ExpectedTargets, size: int) -> Operator:
+    """Computes the operator of trajectories that end with their path, T V = b' + (A' + K) V, see `endless`.
+
+    The target at the end of a path is the estimate there, G = V. Arguments as for `endless`.
+    """
+    values = np.hstack([np.zeros((size, 1)), np.eye(size)])
+    found = expected(values, values)
+    return Operator(found[:, 1:] - found[:, :1], found[:, 0])
+
+
 def sampled_rate(expected: ExpectedTargets, op: Operator, num_pairs: int, rng: np.random.Generator) -> float:
     """The largest |T V - T W| / |V - W| in sup norm over random pairs of estimates, from the expected targets.
 

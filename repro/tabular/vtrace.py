@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from repro.ops import v_targets
-from repro.tabular import mdps
+from repro.tabular import mdps, paths
 from repro.tabular.mdps import Problem
 from repro.tabular.operators import Operator
 from repro.tabular.paths import ExpectedTargets, Paths, all_paths
+
+ROUNDING = 1e-9
+"""Of distances between policies or values that are solved for in float64."""
 
 
 class Weights(NamedTuple):
@@ -55,6 +59,12 @@ def expected_targets(problem: Problem, weights: Weights, num_steps: int) -> Expe
         return expectation_by_state(paths, output.targets[0].numpy(), problem)
 
     return expected
+
+
+def truncated_operators(problem: Problem, weights: Weights, num_steps: int) -> list[Operator]:
+    """Returns the operators of trajectories of 1 to `num_steps` steps, see `paths.truncated`."""
+    size = problem.mdp.num_states
+    return [paths.truncated(expected_targets(problem, weights, steps), size) for steps in range(1, num_steps + 1)]
 
 
 def target_variance(problem: Problem, weights: Weights, values: np.ndarray, num_steps: int) -> float:
@@ -181,3 +191,11 @@ def value_distance(op: Operator, problem: Problem, policy: np.ndarray) -> float:
     """Largest difference between an operator's fixed point and V of a policy."""
     fixed = np.linalg.solve(np.eye(len(op.offset)) - op.matrix, op.offset)
     return float(np.abs(fixed - mdps.state_values(problem.mdp, policy)).max())
+
+
+def is_between(
+    x: np.ndarray, one: np.ndarray, other: np.ndarray, norm: Callable[[np.ndarray], np.ndarray | float]
+) -> bool:
+    """Whether x is no further from each of two ends than these are from each other, by every norm that is returned."""
+    whole = norm(one - other) + ROUNDING
+    return bool(np.all([norm(x - one) <= whole, norm(x - other) <= whole]))

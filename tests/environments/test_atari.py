@@ -380,3 +380,12 @@ def test_an_evaluation_has_all_cores(monkeypatch):
         assert environment.num_threads == threads
         environment.close()
     assert config.runtime.env_threads == 1
+
+
+def test_an_evaluation_goes_on_after_a_lost_life() -> None:
+    config = atari_shallow.get_config("smoke")
+    made = make_environment(config, 1, 0), make_evaluation_environment(config, 1, 0)
+    assert [environment.config.life_loss_ends for environment in made] == [True, False]
+    for environment in made:
+        environment.close()
+    assert config.env.life_loss_ends

@@ -15,7 +15,7 @@ from tests.evidence.synthetic_records import make_record
 # in Table C.1 of IMPALA are those of sweeps and, once more, of populations.
 COUNTS = {
     "impala": {"F.1": 22, "C.1": 5 + 3 + 4, "C.2": 9, "C.3": 12},
-    "acer": {"Section 4": 20, "Section 6": 14, "Appendix E": 9},
+    "acer": {"Section 3.1": 1, "Section 4": 20, "Section 6": 14, "Appendix E": 9},
     "refer": {"Section 3": 9, "Appendix A": 51, "Section 5.4": 12, "smarties": 77},
     "ctrace": {"1": 14, "Appendix C": 16, "Appendix D.1": 9, "Figure 1": 2, "Figure 5": 4, "Section 2": 1},
     "stac": {"2": 11 * 3, "3": 3 + 7 * 2 + 12, "Real-World RL": 3},

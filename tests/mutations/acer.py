@@ -11,7 +11,9 @@ AGENT = "repro/papers/acer/agent.py"
 CONTINUOUS_LOSS = "repro/papers/acer/continuous_loss.py"
 BASELINES = "repro/papers/acer/baselines.py"
 A3C_AGENT = "repro/papers/acer/a3c_agent.py"
+DISCRETE = "repro/papers/acer/experiments/discrete.py"
 DISCRETE_A3C = "repro/papers/acer/experiments/discrete_a3c.py"
+CONTINUOUS = "repro/papers/acer/experiments/continuous.py"
 CONTINUOUS_AGENT = "repro/papers/acer/continuous_agent.py"
 REPLAY_TRAINING = "repro/training/replay_trainer.py"
 LEARNER = "repro/training/learner.py"
@@ -215,10 +217,38 @@ VARIANTS = [
     ),
     Variant(
         "continuous ACER: settings of the loss not passed on",
-        "repro/papers/acer/experiments/continuous.py",
+        CONTINUOUS,
         "loss.truncation, loss.delta, loss.traces, loss.policy_target",
         "loss.truncation, loss.delta",
         f"{TEST_EXPERIMENT}::test_parts_of_acer_are_settings_of_its_loss",
+    ),
+    Variant(
+        "continuous ACER: a setting's number stands for another setting",
+        CONTINUOUS,
+        "rng = self.config.sweep, np.random.default_rng(seed)",
+        "rng = self.config.sweep, np.random.default_rng(seed + 1)",
+        f"{TEST_EXPERIMENT}::test_a_number_stands_for_the_same_setting_of_every_agent",
+    ),
+    Variant(
+        "continuous ACER: actors play without the bound on the mean",
+        CONTINUOUS,
+        "self.config.network.std,\n            mean_bound=network.mean_bound,",
+        "self.config.network.std,\n            mean_bound=0.0,",
+        f"{TEST_EXPERIMENT}::test_actors_play_the_policy_of_the_agent",
+    ),
+    Variant(
+        "ACER: the gradient's bound is not passed on",
+        DISCRETE,
+        "            learner.clip_global_norm,\n",
+        "            0.0,\n",
+        f"{TEST_EXPERIMENT}::test_every_field_reaches_its_place_in_an_agent_for_discrete_actions",
+    ),
+    Variant(
+        "continuous ACER: the gradient's bound is not passed on",
+        CONTINUOUS,
+        "self.config.learner.clip_global_norm",
+        "0.0",
+        f"{TEST_EXPERIMENT}::test_every_field_reaches_its_place_in_an_agent_for_continuous_actions",
     ),
     Variant(
         "continuous ACER: Q_opc cut",
@@ -685,6 +715,20 @@ VARIANTS = [
         "count = int(self._rng.poisson(self._settings.ratio))",
         "count = int(self._rng.integers(0, 2) * 2 * self._settings.ratio)",
         f"{TEST_REPLAY_TRAINING}::test_the_number_of_replays_is_poissons",
+    ),
+    Variant(
+        "ACER: a run that only replays may begin without a gradient step",
+        REPLAY_TRAINING,
+        "count = max(count, 1)",
+        "count = max(count, 0)",
+        f"{TEST_REPLAY_TRAINING}::test_an_agent_that_only_replays_makes_one_gradient_step_at_least_after_the_first_unrolls",
+    ),
+    Variant(
+        "ACER: a run that only replays makes a gradient step after every unroll",
+        REPLAY_TRAINING,
+        "not self._settings.on_policy and not self._gradient_steps:",
+        "not self._settings.on_policy:",
+        f"{TEST_REPLAY_TRAINING}::test_an_agent_that_only_replays_makes_one_gradient_step_at_least_after_the_first_unrolls",
     ),
     Variant(
         "ACER: padding of a call of several updates is learned from",

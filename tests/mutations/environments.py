@@ -209,6 +209,13 @@ VARIANTS = [
         f"{DMLAB_TEST}::test_negative_last_rewards_are_not_shown_as_the_optimistic_ones",
     ),
     Variant(
+        "evaluation: a lost life ends the episode",
+        MAKE,
+        "config.env.life_loss_ends = False",
+        "config.env.life_loss_ends = True",
+        "tests/environments/test_atari.py::test_an_evaluation_goes_on_after_a_lost_life",
+    ),
+    Variant(
         "DeepMind Lab: evaluations play training levels",
         MAKE,
         "config.env.test = True",

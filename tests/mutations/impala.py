@@ -18,6 +18,13 @@ VARIANTS = [
         "::test_seeds_sample_their_settings_from_the_ranges_of_table_c1_where_they_are_asked_to",
     ),
     Variant(
+        "IMPALA: the learning rate falls over the frames of one task",
+        "repro/training/on_policy_experiment.py",
+        "learner.final_learning_rate, total_budget(self.config)[1],",
+        "learner.final_learning_rate, self.config.num_env_frames,",
+        "tests/papers/impala/test_multitask.py::test_the_learning_rate_falls_to_0_over_the_new_frames_of_all_tasks",
+    ),
+    Variant(
         "IMPALA: entropy penalised",
         LOSS,
         "-settings.entropy_cost * entropy]",
@@ -142,6 +149,13 @@ VARIANTS = [
         "tf.math.log(tf.exp(log_pi) + EPSILON_CORRECTION)",
         "tf.math.log(tf.exp(log_pi)) + EPSILON_CORRECTION",
         f"{TEST_LOSS}::test_epsilon_correction_differs_from_none_only_for_improbable_actions",
+    ),
+    Variant(
+        "IMPALA: another epsilon in the correction",
+        LOSS,
+        "EPSILON_CORRECTION = 1e-6",
+        "EPSILON_CORRECTION = 1e-8",
+        f"{TEST_LOSS}::test_epsilon_correction_adds_1e_6_to_the_probability",
     ),
     Variant(
         "IMPALA: epsilon correction with weights",

@@ -12,6 +12,7 @@ PPO = "repro/papers/refer/ppo.py"
 PPO_LOSS = "repro/papers/refer/ppo_loss.py"
 PRIORITISED = "repro/papers/refer/prioritised.py"
 DDPG = "repro/papers/refer/ddpg.py"
+NAF = "repro/papers/refer/naf.py"
 VRACER = "repro/papers/refer/vracer.py"
 TRAINING = "repro/papers/refer/training.py"
 CONTROL_TRAINER = "repro/papers/refer/control_trainer.py"
@@ -31,6 +32,7 @@ TEST_PPO_LOSS = "tests/papers/refer/test_ppo_loss.py"
 TEST_PRIORITISED = "tests/papers/refer/test_prioritised.py"
 TEST_FUSED = "tests/papers/refer/test_fused.py"
 TEST_DDPG = "tests/papers/refer/test_ddpg.py"
+TEST_NAF = "tests/papers/refer/test_naf.py"
 TEST_VRACER = "tests/papers/refer/test_vracer.py"
 TEST_TRAINING = "tests/papers/refer/test_training.py"
 
@@ -740,5 +742,40 @@ VARIANTS = [
         "environment.max_steps + 2]",
         f"{TEST_CLOSED_FORM}::test_a_gradient_of_acer_is_from_episodes_as_long_as_the_time_limit_of_the_task",
         slow=True,
+    ),
+    Variant(
+        "NAF: learning rate not read",
+        NAF,
+        "self.optimizer.learning_rate.assign(learning_rate)",
+        "pass",
+        f"{TEST_NAF}::test_a_step_has_the_learning_rate_of_its_call",
+    ),
+    Variant(
+        "ReF-ER: the reward scale stays as it was before learning",
+        TRAINING,
+        "if steps.start // REWARD_SCALE_EVERY != steps.stop // REWARD_SCALE_EVERY:",
+        "if steps.start < 0:",
+        f"{TEST_TRAINING}::test_the_reward_scale_follows_every_thousand_gradient_steps",
+    ),
+    Variant(
+        "ReF-ER: the reward scale follows environment steps",
+        TRAINING,
+        "if steps.start // REWARD_SCALE_EVERY != steps.stop // REWARD_SCALE_EVERY:",
+        "if times[0] // REWARD_SCALE_EVERY != (times[-1] + settings.time_steps_per_gradient) // REWARD_SCALE_EVERY:",
+        f"{TEST_TRAINING}::test_the_reward_scale_follows_every_thousand_gradient_steps",
+    ),
+    Variant(
+        "ReF-ER: targets of the value that the last state had before",
+        TRAINING,
+        "        if settings.refresh_last_value:\n"
+        "            self._refresh_last_values(indices)\n"
+        "        rho, value, advantage, td_error, scalars = self._agent.train(\n"
+        "            self._agent.gather(memory, indices), beta, c_max, rate, weight\n"
+        "        )\n",
+        "        batch = self._agent.gather(memory, indices)\n"
+        "        if settings.refresh_last_value:\n"
+        "            self._refresh_last_values(indices)\n"
+        "        rho, value, advantage, td_error, scalars = self._agent.train(batch, beta, c_max, rate, weight)\n",
+        f"{TEST_TRAINING}::test_the_value_of_a_cut_episodes_last_state_follows_the_network",
     ),
 ]

@@ -130,6 +130,17 @@ def test_the_operator_of_endless_trajectories_follows_from_short_ones(settings, 
     assert 0.7 * modulus - 1e-5 <= sampled <= modulus + 1e-5
 
 
+@pytest.mark.parametrize("settings", VTRACE + LEAKY)
+def test_the_operators_of_truncated_trajectories_are_those_of_n_step_targets(settings):
+    problem = random_problem(0)
+    ops = vtrace.truncated_operators(problem, settings, 3)
+    assert len(ops) == 3
+    for steps, op in enumerate(ops, start=1):
+        np.testing.assert_allclose(op.matrix, linear_part(problem, settings, steps), atol=1e-5)
+        origin = n_step_operator(problem, settings, steps, np.zeros(NUM_STATES))
+        np.testing.assert_allclose(op.offset, origin, atol=1e-5)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_other_policies_are_no_fixed_point(seed):
     """The theorem's policy is neither pi nor mu nor the one of another truncation or leak."""

@@ -105,3 +105,20 @@ def test_new_rows_have_the_highest_priority():
     assert np.all(values[np.isin(rows, [60, 61])] == values.max())
     heap.sort()
     assert set(heap.ordered()[0][:3].tolist()) == {60, 61, int(ranked[0])}
+
+
+def test_new_rows_lie_deep_in_the_heap_until_it_is_sorted():
+    """As ReF-ER's page says of a thousand steps in a memory of 2^18: less than 1 % of the samples, then 6 %."""
+    size, new = 2**18, np.arange(1_000)
+    heap = RankHeap(size)
+    heap.restore(np.arange(size), np.linspace(1.0, 0.0, size, dtype=np.float32), 0)
+    heap.remove(new)
+    heap.insert(new)
+    probability = np.arange(1, size + 1.0) ** -0.5
+    probability /= probability.sum()
+    share = probability[np.isin(heap.ordered()[0], new)].sum()
+    assert new.size / size < share < 0.01
+    heap.sort()
+    ranked = heap.ordered()[0]
+    assert set(ranked[:1_001].tolist()) == {*new.tolist(), 1_000}  # the highest of the others is as high
+    assert round(probability[np.isin(ranked, new)].sum(), 2) == 0.06

@@ -123,6 +123,15 @@ def test_the_number_of_replays_is_poissons(tmp_path):
     assert ((found - expected) ** 2 / expected).sum() < 22.5  # 6 degrees of freedom, 0.1 %; the seed is fixed
 
 
+def test_an_agent_that_only_replays_makes_one_gradient_step_at_least_after_the_first_unrolls(tmp_path):
+    """So that its log has columns from the first update on; then Poisson's number alone counts, here 0."""
+    loop, _, _ = make_loop(tmp_path, updates=5, replay_settings=ReplaySettings(False, 1e-6))
+    made = [(update.scalars, loop.gradient_steps) for update in loop]
+    loop.close()
+    assert [steps for _, steps in made] == [1] * 5
+    assert all(np.isfinite(scalars["loss"]) and scalars == made[0][0] for scalars, _ in made)
+
+
 @pytest.fixture(scope="module")
 def whole_and_halves(tmp_path_factory):
     """A run, and another that was stopped and resumed: of each its updates, games, agent and summary."""

@@ -15,6 +15,9 @@ UNITS = {
     "contraction": "contraction rate over 1 - (1 - gamma) beta",
     "eta": "difference of the contraction rate from eta",
     "fixed_point": "distance of its fixed point from V of pi_rho_bar",
+    "truncated_contraction": "contraction rate over 1 - (1 - gamma) beta",
+    "truncated_fixed_point": "distance of its fixed point from V of pi_rho_bar",
+    "between": "1 if pi_rho_bar is as near to pi and to mu as these are to each other, else 0",
     "unbiased_q": "largest difference of E[q_s] from Q of pi_rho_bar",
     "biased_v": "largest difference of E[v_s] from Q of pi_rho_bar",
     "on_policy": "largest difference of v_s from the n-step return",
@@ -35,11 +38,17 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
         "on_policy": n_step,
         "td_lambda": to_lambda,
         "behaviour_limit": distance_from_behaviour(problem),
+        "between": float(all(is_between(problem, levels) for levels in weights)),
         "rate_by_c_bar": min(cost_of_half_c_bar(problem, levels) for levels in weights),
     }
 
 
-run = OnProblems(find_on_problem, UNITS, {"contraction": "largest"}, means=("biased_v", "rate_by_c_bar"))
+run = OnProblems(
+    find_on_problem,
+    UNITS,
+    {"contraction": "largest", "truncated_contraction": "largest"},
+    means=("biased_v", "rate_by_c_bar", "between"),
+)
 """Checks the statements on random problems; no trajectories are sampled."""
 
 
@@ -51,10 +60,14 @@ def _find(
     exact = operators.contraction_rate(op)
     rate = max(exact, paths.sampled_rate(expected, op, config.pairs, rng))
     q_bias, v_bias = biases(problem, weights, config.num_steps)
+    bound, evaluated = vtrace.contraction_bound(problem, weights), vtrace.evaluated_policy(problem, weights)
+    short = vtrace.truncated_operators(problem, weights, config.num_steps)
     return {
-        "contraction": rate / vtrace.contraction_bound(problem, weights),
+        "contraction": rate / bound,
         "eta": abs(exact - vtrace.eta(problem, weights)),
-        "fixed_point": vtrace.value_distance(op, problem, vtrace.evaluated_policy(problem, weights)),
+        "fixed_point": vtrace.value_distance(op, problem, evaluated),
+        "truncated_contraction": max(operators.contraction_rate(each) for each in short) / bound,
+        "truncated_fixed_point": max(vtrace.value_distance(each, problem, evaluated) for each in short),
         "unbiased_q": q_bias,
         "biased_v": v_bias,
     }
@@ -89,6 +102,12 @@ def on_policy_differences(problem: Problem, num_steps: int, rng: np.random.Gener
         return float(np.abs(output.targets[0].numpy() - expected).max())
 
     return distance(returns[-1], 1.0), distance(shares @ returns, lambda_)
+
+
+def is_between(problem: Problem, weights: Weights) -> bool:
+    """Whether pi_rho_bar is in every state between pi and mu, by the total variation of policies."""
+    _, pi, mu = problem
+    return vtrace.is_between(vtrace.evaluated_policy(problem, weights), pi, mu, lambda x: np.abs(x).sum(1) / 2)
 
 
 def distance_from_behaviour(problem: Problem) -> float:

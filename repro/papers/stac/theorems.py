@@ -8,7 +8,7 @@ import ml_collections
 import numpy as np
 
 from repro.ops import q_targets, v_targets
-from repro.tabular import operators, paths, vtrace
+from repro.tabular import mdps, operators, paths, vtrace
 from repro.tabular.mdps import Problem
 from repro.tabular.operators import Operator
 from repro.tabular.paths import ExpectedTargets
@@ -23,13 +23,17 @@ UNITS = {
     "eta_proved": "contraction rate minus eta",
     "weights": "smallest difference over states and actions",
     "fixed_point": "distance of its fixed point from V of pi_rho_bar_alpha_rho",
+    "truncated_contraction": BOUND,
+    "truncated_fixed_point": "distance of its fixed point from V of pi_rho_bar_alpha_rho",
+    "between": "1 if the fixed point is as near to V of pi and to V of mu as these are to each other, else 0",
     "alpha_1": "largest difference",
     "alpha_0": "largest difference",
 }
 """Unit of each answer. `contraction`, `eta` and `weights` hold for the printed condition alpha_rho >= alpha_c,
-`contraction_proved` and `eta_proved` for alpha_rho <= alpha_c, which the proof needs, and `fixed_point` for both."""
+`contraction_proved`, `eta_proved` and `truncated_contraction` for alpha_rho <= alpha_c, which the proof needs, and the
+others for both."""
 EXTREMES: dict[str, Extreme] = {
-    **dict.fromkeys(("contraction", "contraction_proved", "eta", "eta_proved"), "largest"),
+    **dict.fromkeys(("contraction", "contraction_proved", "eta", "eta_proved", "truncated_contraction"), "largest"),
     "weights": "smallest",
 }
 
@@ -50,21 +54,29 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
         "eta_proved": max(rates[weights].above_eta for weights in proved),
         "weights": min(smallest_difference(problem, weights) for weights in printed),
         "fixed_point": max(rate.distance for rate in rates.values()),
+        "truncated_contraction": max(rates[weights].truncated_ratio for weights in proved),
+        "truncated_fixed_point": max(rate.truncated_distance for rate in rates.values()),
+        "between": float(all(is_between(problem, weights) for weights in rates)),
         "alpha_1": max(at_1 for at_1, _ in ends),
         "alpha_0": max(at_0 for _, at_0 in ends),
     }
 
 
-run = OnProblems(find_on_problem, UNITS, EXTREMES)
+run = OnProblems(find_on_problem, UNITS, EXTREMES, means=("between",))
 """Checks the statements on random problems; no trajectories are sampled."""
 
 
 class _Rate(NamedTuple):
-    """Contraction rate over its bound, the rate minus eta, and the fixed point's distance from V of the theorem."""
+    """Contraction rate over its bound, the rate minus eta, and the fixed point's distance from V of the theorem.
+
+    Two of them also for the operators of truncated trajectories, the largest of these.
+    """
 
     ratio: float
     above_eta: float
     distance: float
+    truncated_ratio: float
+    truncated_distance: float
 
 
 def _contraction(
@@ -73,11 +85,22 @@ def _contraction(
     expected = vtrace.expected_targets(problem, weights, config.num_steps)
     op = paths.endless(expected, problem.mdp.num_states)
     rate = max(operators.contraction_rate(op), paths.sampled_rate(expected, op, config.pairs, rng))
+    bound, evaluated = vtrace.contraction_bound(problem, weights), vtrace.evaluated_policy(problem, weights)
+    short = vtrace.truncated_operators(problem, weights, config.num_steps)
     return _Rate(
-        rate / vtrace.contraction_bound(problem, weights),
+        rate / bound,
         rate - vtrace.eta(problem, weights),
-        vtrace.value_distance(op, problem, vtrace.evaluated_policy(problem, weights)),
+        vtrace.value_distance(op, problem, evaluated),
+        max(operators.contraction_rate(each) for each in short) / bound,
+        max(vtrace.value_distance(each, problem, evaluated) for each in short),
     )
+
+
+def is_between(problem: Problem, weights: Weights) -> bool:
+    """Whether the fixed point is between V of pi and V of mu, by the sup norm."""
+    mdp, pi, mu = problem
+    policies = vtrace.evaluated_policy(problem, weights), pi, mu
+    return vtrace.is_between(*(mdps.state_values(mdp, policy) for policy in policies), lambda x: np.abs(x).max())
 
 
 def smallest_difference(problem: Problem, weights: Weights) -> float:

@@ -6,6 +6,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import tensorflow as tf
+from tf_agents.trajectories import time_step as ts
 
 from paper_configs.acer import atari, continuous, gymnasium
 from repro import machine_memory
@@ -94,6 +96,70 @@ def test_control_agents_learn_from_what_the_paper_says(tmp_path, monkeypatch, ag
     )  # Poisson's standard deviation
 
 
+OPTIMIZER = {"rmsprop_decay": 0.93, "rmsprop_epsilon": 0.04, "clip_global_norm": 41.0}
+LOSS = {"discount": 0.91, "average_decay": 0.92, "truncation": 3.0}
+
+
+def optimization_of(agent):
+    """The values of `OPTIMIZER` and of the first two of `LOSS` in an agent."""
+    optimizer, (_, *rest) = agent._optimizer, agent._optimization
+    assert rest[-1] == agent._clip_global_norm
+    return [optimizer.decay, optimizer.epsilon, *rest]
+
+
+@pytest.mark.parametrize("name", ["acer_ratio_4", "a3c"])
+def test_every_field_reaches_its_place_in_an_agent_for_discrete_actions(name):
+    config = _small_atari(name)
+    config.learner.update({"learning_rate": 0.05} | OPTIMIZER)
+    config.loss.update(LOSS | {"delta": 0.6, "entropy_cost": 0.02})
+    experiment = find_experiment(config)
+    environment = experiment.make_environment(1, 0)
+    agent = experiment.make_agent(environment, 0)
+    environment.close()
+    assert float(agent._optimizer.learning_rate) == pytest.approx(0.05)
+    assert optimization_of(agent) == [0.93, 0.04, 0.91, 0.92, 41.0]
+    assert agent._entropy_cost == 0.02 if name == "a3c" else agent._loss_settings == (3.0, 0.6, 0.02)
+    assert not agent.policy._greedy
+    assert "sampled actions" in experiment.describe_evaluation(2, "now")
+
+
+@pytest.mark.parametrize("name", ["acer", "trust_a3c"])
+def test_every_field_reaches_its_place_in_an_agent_for_continuous_actions(name):
+    experiment = find_experiment(_distinct_continuous(name))
+    environment = experiment.make_environment(1, 0)
+    agent = experiment.with_hparams({"learning_rate": 0.05, "delta": 0.6}).make_agent(environment, 7)
+    environment.close()
+    assert float(agent._optimizer.learning_rate) == pytest.approx(0.05)
+    assert optimization_of(agent) == [0.93, 0.04, 0.91, 0.92, 41.0]
+    assert agent._loss_settings[:2] == (3.0, 0.6)
+    assert (agent._std, agent._dueling_samples, agent._seed) == (0.2, 3, 7)
+    network = agent._network
+    assert network.mean_bound == 0.7
+    assert [weights.shape[-1] for weights in network.policy_weights[::2]] == [9, 1]
+    assert [weights.shape[-1] for weights in network.advantage_weights[::2]] == ([10, 1] if name == "acer" else [])
+
+
+def test_actors_play_the_policy_of_the_agent():
+    """Where its mean is at its bound: with the same weights and seed, the same actions and the same mu."""
+    experiment = find_experiment(_distinct_continuous("acer"))
+    environment = experiment.make_environment(2, 0)
+    agent = experiment.with_hparams({"learning_rate": 0.05, "delta": 0.6}).make_agent(environment, 7)
+    policies = agent.collect_policy, experiment.make_local_policy(environment)
+    for variable, copy in zip(*(policy.variables() for policy in policies), strict=True):
+        variable.assign(100.0 * variable)
+        copy.assign(variable)
+    observation = tf.constant(environment.reset()[0])
+    environment.close()
+    time_step = ts.TimeStep(tf.ones([2], tf.int32), tf.zeros([2]), tf.ones([2]), observation)
+    steps = [policy.action(time_step, (), tf.constant([1, 2])) for policy in policies]
+    for one, other in zip(*map(tf.nest.flatten, steps), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert np.abs(steps[0].info["mean"]).max() == pytest.approx(0.7, abs=0.01)
+    np.testing.assert_allclose(steps[0].info["std"], 0.2, rtol=1e-6)
+    greedy = agent.policy.action(time_step, (), tf.constant([1, 2]))
+    np.testing.assert_array_equal(greedy.action, steps[0].info["mean"])
+
+
 def test_parts_of_acer_are_settings_of_its_loss():
     names = ("acer", "acer_plain_traces", "acer_q_ret", "acer_on_policy")
     found = []
@@ -125,6 +191,19 @@ def test_settings_are_sampled_from_the_paper_s_ranges():
     assert abs(rates.mean() + 3.65) < 4 * 0.7 / (12 * 2000) ** 0.5
     assert abs(deltas.mean() - 1.05) < 4 * 1.9 / (12 * 2000) ** 0.5
     assert experiment.sample_hparams(7) == experiment.sample_hparams(7)
+
+
+@pytest.mark.parametrize(
+    ("seed", "rate", "delta"), [(1, 2.282e-4, 1.906), (4, 4.572e-4, 1.0715), (10, 4.669e-4, 0.4946)]
+)
+def test_a_number_stands_for_the_same_setting_of_every_agent(seed, rate, delta):
+    """Those that the page names; the committed run of the cart-pole has number 4."""
+    config, found = continuous.get_config("paper"), []
+    for name in agents(config):
+        config.agent = name
+        found.append(find_experiment(config).sample_hparams(seed))
+    assert found == [found[0]] * 8
+    assert found[0] == {"learning_rate": pytest.approx(rate, rel=1e-3), "delta": pytest.approx(delta, rel=1e-3)}
 
 
 def test_without_a_sweep_the_values_of_the_configuration_are_learned_with(tmp_path):
@@ -338,6 +417,16 @@ def _small_continuous(agent):
     config.runtime.envs_per_actor = 4
     config.runtime.compile = "graph"
     config.replay.frames = 400
+    return config
+
+
+def _distinct_continuous(agent):
+    """No two numbers of loss, learner and network are equal."""
+    config = _small_continuous(agent)
+    config.learner.update(OPTIMIZER)
+    config.loss.update(LOSS)
+    config.network.update({"units": (9,), "advantage_units": (10,), "std": 0.2, "mean_bound": 0.7})
+    config.network.dueling_samples = 3
     return config
 
 

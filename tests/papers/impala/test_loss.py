@@ -141,6 +141,26 @@ def test_epsilon_correction_differs_from_none_only_for_improbable_actions():
     assert abs(epsilon.policy_gradient[0, 0]) < bound * 1.2
 
 
+def test_epsilon_correction_adds_1e_6_to_the_probability():
+    """By hand: log(p + 1e-6), whose gradient is p / (p + 1e-6) of that of log p."""
+    x = data()
+    x["target_logits"][0, 0, x["actions"][0, 0]] -= 13.0  # to about 1e-6
+    none = impala_loss(**x, settings=SETTINGS._replace(correction="none"))
+    logits = tf.constant(x["target_logits"])
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        losses = impala_loss(**x | {"target_logits": logits}, settings=SETTINGS._replace(correction="epsilon"))
+        total = tf.reduce_sum(losses.policy_gradient)
+    pi = np.exp(log_softmax(x["target_logits"].astype(np.float64)))
+    p = np.take_along_axis(pi, x["actions"][..., None], -1)[..., 0]
+    assert 1e-7 < p[0, 0] < 1e-5
+    advantages = -none.policy_gradient / np.log(p)
+    np.testing.assert_allclose(losses.policy_gradient, -np.log(p + 1e-6) * advantages, rtol=1e-4, atol=1e-6)
+    towards = np.eye(A)[x["actions"]] - pi  # the gradient of log p
+    expected = -(advantages * p / (p + 1e-6))[..., None] * towards
+    np.testing.assert_allclose(tape.gradient(total, logits), expected, rtol=1e-3, atol=1e-6)
+
+
 def test_corrections_agree_on_policy_and_differ_off_policy():
     x = data()
     off = {n: impala_loss(**x, settings=SETTINGS._replace(correction=n)).total.numpy() for n in CORRECTIONS}

@@ -174,6 +174,24 @@ def test_budgets_are_of_each_task():
     assert budget(experts) == total_budget(experts) == budget(dmlab_30.get_config("paper"))
 
 
+@pytest.mark.parametrize(
+    ("module", "agent", "updates"),
+    [
+        (atari_shallow, "impala_shallow", 78_125),  # 200M frames by 32 unrolls of 20 steps of 4 frames
+        (atari_57, "impala_multitask", 57 * 78_125),
+        (dmlab_table2, "vtrace", 78_125),  # 1e9 frames by 32 unrolls of 100 steps of 4 frames
+        (dmlab_table2, "vtrace_replay", 2 * 78_125),  # half of the unrolls are new
+    ],
+)
+def test_the_learning_rate_falls_to_0_over_the_new_frames_of_all_tasks(module, agent, updates):
+    config = module.get_config("paper")
+    config.agent = agent
+    config = resolve(config)
+    rate = find_experiment(config).make_optimizer()._learning_rate
+    shares = [float(rate(k)) / config.learner.learning_rate for k in (0, updates // 5, updates // 2, updates)]
+    assert shares == pytest.approx([1.0, 0.8, 0.5, 0.0], abs=1e-4)
+
+
 def test_the_configs_have_the_suites_and_the_actors_of_the_paper():
     assert set(atari_57.get_config("paper").env.tasks) == set(published.normaliser("atari57"))
     config = dmlab_30.get_config("paper")

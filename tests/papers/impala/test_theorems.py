@@ -37,10 +37,11 @@ def find_on(monkeypatch, find):
 
 
 def test_its_records_have_the_papers_statements(tmp_path):
-    found = check_records(theorems, smoke(), tmp_path, sampled=("biased_v", "rate_by_c_bar"))
+    found = check_records(theorems, smoke(), tmp_path, sampled=("biased_v", "rate_by_c_bar", "between"))
     assert min(found.pop("biased_v"), found.pop("rate_by_c_bar")) > BROKEN
     exact = dict.fromkeys(("eta", "fixed_point", "unbiased_q", "on_policy", "td_lambda", "behaviour_limit"), 0.0)
-    assert found == {"contraction": pytest.approx(0.99, abs=0.01)} | exact
+    exact |= {"truncated_fixed_point": 0.0, "between": 1.0}
+    assert found == {"contraction": pytest.approx(0.99, abs=0.01), "truncated_contraction": 1.0} | exact
     assert found["contraction"] <= 1.0
 
 
@@ -58,14 +59,13 @@ def test_each_difference_is_of_one_problem_and_a_ratio_the_largest_of_all(monkey
 def test_an_operator_that_does_not_truncate_rho_has_another_fixed_point(monkeypatch):
     break_operator(monkeypatch, clip_rho=None)
     found = values(theorems, smoke())
-    assert found["fixed_point"] > BROKEN
-    assert found["unbiased_q"] > BROKEN
+    assert min(found[name] for name in ("fixed_point", "truncated_fixed_point", "unbiased_q")) > BROKEN
 
 
 def test_an_operator_without_discount_breaks_every_statement(monkeypatch):
     break_operator(monkeypatch, discount_t=np.sign)
     found = values(theorems, smoke())
-    assert found["contraction"] > 1 + BROKEN
+    assert min(found["contraction"], found["truncated_contraction"]) > 1 + BROKEN
     assert min(found[name] for name in ("eta", "fixed_point", "unbiased_q", "on_policy", "td_lambda")) > BROKEN
 
 
@@ -83,8 +83,9 @@ def test_the_truncation_of_c_moves_the_rate():
 
 
 def test_zero_means_no_truncation():
-    """With neither truncated, an endless trajectory never bootstraps, and v_s is biased still."""
+    """With neither truncated, an endless trajectory never bootstraps, and a single step does at the rate gamma."""
     found = values(theorems, smoke(clips=((0.0, 0.0),)))
+    assert found.pop("truncated_contraction") == found.pop("between") == 1.0
     assert min(found.pop("biased_v"), found.pop("rate_by_c_bar")) > BROKEN
     assert set(found.values()) == {0.0}
 
@@ -94,6 +95,13 @@ def test_off_policy_v_is_neither_the_n_step_nor_the_lambda_return(monkeypatch):
     assert max(theorems.on_policy_differences(problem, 3, rng)) < 1e-6
     break_operator(monkeypatch, log_rho=lambda log_rho: log_rho - 0.5)
     assert min(theorems.on_policy_differences(problem, 3, rng)) > BROKEN
+
+
+def test_a_policy_is_between_two_that_are_no_nearer_to_each_other():
+    for x, expected in ((0.0, True), (0.5, True), (1.0, True), (1.5, False), (-0.5, False)):
+        assert vtrace.is_between(np.array([x]), np.array([0.0]), np.array([1.0]), np.abs) is expected
+    both = np.array([[0.5], [1.5]])  # the second state's is not
+    assert not vtrace.is_between(both, np.zeros((2, 1)), np.ones((2, 1)), lambda x: np.abs(x).sum(1))
 
 
 def test_lambda_is_that_of_the_traces(monkeypatch):
@@ -155,4 +163,4 @@ def test_steps_and_pairs_are_read(monkeypatch):
     monkeypatch.setattr(vtrace, "expected_targets", lambda p, w, n: seen.append(n) or right_targets(p, w, n))
     monkeypatch.setattr(theorems.paths, "sampled_rate", lambda e, o, n, r: seen.append(n) or right_rate(e, o, n, r))
     values(theorems, smoke(num_steps=2, pairs=5))
-    assert set(seen) == {2, 5}
+    assert set(seen) == {1, 2, 5}

@@ -55,6 +55,14 @@ def test_one_step_has_the_gradient_of_equations_2_4_and_10(rule):
     assert np.abs(found).max() > 1e-2
 
 
+def test_a_step_has_the_learning_rate_of_its_call():
+    agent = agent_of("naf")
+    before = agent.weights.numpy()
+    agent.train(random_batch(B, S, A), *scalars(rate=4e-3))
+    assert agent._settings.learning_rate == 1e-2
+    assert np.abs(agent.weights.numpy() - before).max() == pytest.approx(4e-3, rel=1e-2)  # Adam's first step
+
+
 def test_the_mean_has_no_bounds():
     agent = agent_of("naf")
     agent.weights.assign(np.ones_like(agent.weights.numpy()))

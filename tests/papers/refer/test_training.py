@@ -15,6 +15,7 @@ from repro.config import agents, resolve
 from repro.environments.mujoco import make_mujoco
 from repro.papers import find_experiment
 from repro.papers.refer import loss
+from repro.papers.refer.training import REWARD_SCALE_EVERY
 from repro.replay.refer import ReferMemory
 from repro.training.learner import NonFiniteLossError
 from repro.training.run_directory import RunDirectory
@@ -426,6 +427,26 @@ def test_a_call_may_take_environment_steps_that_are_whole_but_for_rounding(tmp_p
     assert build(tmp_path, time_steps=1.1, steps_per_call=50).frames_per_update == 55
 
 
+@pytest.mark.parametrize("time_steps", [1.0, 2.0])
+def test_the_reward_scale_follows_every_thousand_gradient_steps(tmp_path, monkeypatch, time_steps):
+    """Here every 40: before the first one, and at the end of the calls of 16 that make step 40, 80, 120 and 160."""
+    assert REWARD_SCALE_EVERY == 1_000
+    monkeypatch.setattr("repro.papers.refer.training.REWARD_SCALE_EVERY", 40)
+    training = build(tmp_path, frames=int(160 * time_steps), time_steps=time_steps)
+    memory, agent, found = training._memory, training._agent, []
+    refresh = memory.refresh_reward_scale
+
+    def noting():
+        refresh()
+        rewards = memory.get_state()["reward"].astype(np.float64)
+        assert memory.reward_scale == pytest.approx(np.sqrt(np.mean(rewards**2)) + 1e-7, rel=1e-12)
+        found.append(int(agent.optimizer.iterations))
+
+    monkeypatch.setattr(memory, "refresh_reward_scale", noting)
+    list(training)
+    assert found == [0, 48, 80, 128, 160]
+
+
 @pytest.mark.parametrize(("compile_", "with_xla"), [("xla", True), ("graph", False)])
 def test_gradient_steps_are_compiled_as_the_configuration_says(compile_, with_xla):
     config = small_config()
@@ -465,10 +486,17 @@ def test_endings_reach_the_memory_as_what_they_are(tmp_path):
 
 @pytest.mark.parametrize("agent", ["vracer_refer", "ddpg_refer", "naf_er", "lstm_refer"])
 def test_the_value_of_a_cut_episodes_last_state_follows_the_network(tmp_path, monkeypatch, agent):
-    """Wherever the last step of a cut episode was sampled, V(s_T) is that of the weights before the gradient steps."""
+    """Wherever the last step of a cut episode was sampled, V(s_T) is that of the weights before the gradient steps.
+
+    The targets of these gradient steps have it already.
+    """
     training = build(tmp_path, agent=agent, task="HalfCheetah", max_steps=50, frames=64, steps_per_call=4)
-    memory, seen = training._memory, []
-    refresh = training._refresh_last_values
+    memory, seen, targets = training._memory, [], []
+    refresh, train = training._refresh_last_values, training._agent.train
+
+    def learning(batch, *arguments):
+        np.testing.assert_array_equal(batch.q_ret, targets[-1])
+        return train(batch, *arguments)
 
     def refreshing(indices):
         before = memory.get_state()["episode_last_value"]
@@ -484,9 +512,11 @@ def test_the_value_of_a_cut_episodes_last_state_follows_the_network(tmp_path, mo
         np.testing.assert_allclose(after["episode_last_value"][ended], expected, rtol=1e-4, atol=1e-5)
         np.testing.assert_array_equal(after["episode_last_value"][~ended], before[~ended])
         seen.append((ended.sum(), np.abs(after["episode_last_value"] - before).max()))
+        targets.append(memory.gather(indices).q_ret)
         memory.check_valid()
 
     monkeypatch.setattr(training, "_refresh_last_values", refreshing)
+    monkeypatch.setattr(training._agent, "train", learning)
     list(training)
     counts, changes = zip(*seen)
     assert sum(counts) > 20

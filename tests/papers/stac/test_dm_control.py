@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import types
+
 import numpy as np
 import pytest
+from tf_agents.trajectories import StepType
 
 from paper_configs.stac import atari, dm_control_features, dm_control_pixels, rwrl
+from repro.acting import sources
 from repro.papers import find_experiment
 from repro.papers.stac.action_distribution import SquashedGaussian
 from tests.papers.stac.test_experiment import Folder, made_from, state_of
@@ -131,3 +135,29 @@ def test_a_run_resumes_to_the_bit(tmp_path):
         np.testing.assert_array_equal(eta[name], whole_eta[name], err_msg=name)
     for a, b in zip(whole_state, state, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_unrolls_of_an_actor_in_a_process_overlap(monkeypatch):
+    """As those of actors in threads, whose numbers of updates and of learned steps are the same."""
+    unrolls = []
+
+    def run(actor, make_group, sizes, sender, reporter):
+        (group,) = groups = [make_group() for _ in range(sizes.per_actor)]
+        for _ in range(2):
+            actor.collect(groups)
+            unrolls.append([group.arrays.step_type.copy(), group.arrays.observation.copy()])
+
+    monkeypatch.setattr(sources, "begin", lambda *arguments: (1, 2))
+    monkeypatch.setattr(sources, "reverb", types.SimpleNamespace(Client=lambda address: None))
+    monkeypatch.setattr(sources, "own_machine", lambda address: None)
+    for name in ("PulledWeights", "UnrollSender"):
+        monkeypatch.setattr(sources, name, lambda *arguments: None)
+    monkeypatch.setattr(sources, "Reporter", lambda *arguments: types.SimpleNamespace(append=None))
+    monkeypatch.setattr(sources, "run_unroll_actor", run)
+    find_experiment(small_config(8)).run_remote_actor(3, 0, 0, "localhost:1")
+    (step_type, observation), (next_step_type, next_observation) = unrolls
+    assert (step_type[:, :5] == StepType.LAST).all()
+    assert (step_type[:, 5] == StepType.FIRST).all()
+    np.testing.assert_array_equal(next_step_type[:, :6], step_type[:, 3:])
+    np.testing.assert_array_equal(next_observation[:, :6], observation[:, 3:])
+    assert np.abs(np.diff(next_observation, axis=1)).max() > 0

@@ -7,7 +7,9 @@ import shutil
 import numpy as np
 import pytest
 
+from paper_configs.impala import atari_deep
 from paper_configs.stac import atari, figure_4_robustness, gymnasium
+from repro.config import flatten, resolve_plain
 from repro.papers import find_experiment
 from repro.papers.stac.loss import Hyperparameters
 from repro.papers.stac.metagradient import Metaparameters
@@ -30,6 +32,51 @@ def test_metaparameters_on_the_command_line_stand_in_one_text():
     config = gymnasium.get_config("smoke")
     config.variants.stac.meta.tuned = ("gamma,g_e", "lambda")
     assert list(find_experiment(config).make_metaparameters().eta) == ["gamma", "g_e", "lambda"]
+
+
+SIX = ("gamma", "lambda", "alpha", "g_v", "g_p", "g_e")
+SETS = {  # Figure 2(b); what comes just before the full set is assumed
+    "": SIX,
+    "_gamma": ("gamma",),
+    "_gamma_lambda": ("gamma", "lambda"),
+    "_no_alpha": ("gamma", "lambda", "g_v", "g_p", "g_e"),
+}
+AGENTS = {  # heads, tuned metaparameters, and other fields in which an agent differs from STAC
+    "impala": (1, (), {}),
+    "impala_aux": (3, (), {}),
+    "impala_gamma_99": (1, (), {"loss.discount": 0.99}),
+    "stac_untuned": (1, SIX, {"meta.learning_rate": 0.0}),
+    "stacx_untuned": (3, SIX, {"meta.learning_rate": 0.0}),
+    **{f"stac{name}": (1, tuned, {}) for name, tuned in SETS.items()},
+    **{f"stacx{name}": (3, tuned, {}) for name, tuned in SETS.items()},
+    "stacx_two_alphas": (3, ("gamma", "lambda", "alpha_rho", "alpha_c", "g_v", "g_p", "g_e"), {}),
+    "stacx_truncation": (3, (*SIX, "truncation"), {}),
+    **{f"stacx_heads_{heads}": (heads, SIX, {}) for heads in (2, 5, 8)},
+    **{f"stacx_kl_{100 * cost:.0f}": (3, SIX, {"meta.kl_cost": cost}) for cost in (0.0, 0.3, 2.0)},
+    **{f"stacx_{acting}_ensemble": (3, SIX, {"network.acting": acting}) for acting in ("random", "average")},
+}
+
+
+def test_agents_on_atari_have_the_heads_and_metaparameters_of_the_paper():
+    """Figure 2, Sections 4.1, 4.3 and 9.3."""
+    config = atari.get_config("paper").to_dict()
+    assert set(config["variants"]) == set(AGENTS)
+    stac = flatten(resolve_plain(config, "stac"))
+    assert (stac["meta.tuned"], stac["meta.learning_rate"], stac["meta.kl_cost"]) == (SIX, 1e-3, 1.0)
+    for agent, (heads, tuned, others) in AGENTS.items():
+        expected = stac | {"agent": agent, "network.num_heads": heads, "meta.tuned": tuned} | others
+        found = flatten(resolve_plain(config, agent))
+        assert found | {"recorded": expected["recorded"]} == expected, agent
+        assert {f"{name}_{head}" for name in tuned for head in range(1, heads + 1)} <= set(found["recorded"]), agent
+
+
+@pytest.mark.parametrize(("scale", "others"), [("paper", {"learner.rmsprop_epsilon"}), ("desk", set())])
+def test_games_evaluation_actors_and_learner_on_atari_are_impalas(scale, others):
+    """Section 4.1 has the ALE setup of IMPALA, Section 9.3 most of its settings; Table 3 has another epsilon."""
+    own, impalas = (flatten(module.get_config(scale)) for module in (atari, atari_deep))
+    assert {name for name in own if name.startswith("env.")} == {name for name in impalas if name.startswith("env.")}
+    sections = ("env.", "evaluation.", "runtime.", "learner.", "num_env_frames")
+    assert {name for name in own if name.startswith(sections) and own[name] != impalas[name]} == others
 
 
 def test_agents_of_figure_4_differ_in_one_hyper_parameter():

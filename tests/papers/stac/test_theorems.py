@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from paper_configs.stac import theorems as theorems_config
 from repro.ops import q_targets, v_targets
+from repro.papers.impala.theorems import is_between
 from repro.papers.stac import theorems
-from repro.tabular import mdps
+from repro.tabular import mdps, vtrace
 from repro.tabular.vtrace import Weights
 from tests.support.theorems import BROKEN, check_records, shorten, values
 
-ZEROS = ("eta_proved", "fixed_point", "alpha_1", "alpha_0")
+ZEROS = ("eta_proved", "fixed_point", "truncated_fixed_point", "alpha_1", "alpha_0")
 
 
 def smoke(**changes):
@@ -25,6 +28,7 @@ def test_its_records_have_the_statements_but_those_of_the_printed_condition(tmp_
     found = check_records(theorems, theorems_config.get_config("smoke"), tmp_path, not_printed=not_printed)
     assert {name: found[name] for name in ZEROS} == dict.fromkeys(ZEROS, 0.0)
     assert 0.9 < found["contraction_proved"] <= 1.0
+    assert found["truncated_contraction"] == 1.0
     assert found["contraction"] > 1.5
     assert found["eta"] > BROKEN
     assert found["weights"] < -1.0
@@ -33,9 +37,9 @@ def test_its_records_have_the_statements_but_those_of_the_printed_condition(tmp_
 @pytest.mark.parametrize(
     ("argument", "value", "names"),
     [
-        ("clip_rho", None, ("fixed_point", "alpha_1")),
+        ("clip_rho", None, ("fixed_point", "truncated_fixed_point", "alpha_1")),
         ("clip_c", None, ("eta_proved", "alpha_1")),
-        ("alpha_rho", 1.0, ("eta_proved", "fixed_point", "alpha_0")),
+        ("alpha_rho", 1.0, ("eta_proved", "fixed_point", "truncated_fixed_point", "alpha_0")),
         ("alpha_c", 1.0, ("eta_proved", "alpha_0")),
     ],
 )
@@ -52,7 +56,7 @@ def test_an_operator_without_discount_breaks_every_statement(monkeypatch):
     monkeypatch.setattr(v_targets, "vtrace", lambda **own: right(**(own | {"discount_t": np.sign(own["discount_t"])})))
     config = smoke(alphas_proved=((0.9, 0.9), (0.5, 0.5)))
     found = values(theorems, config)
-    assert found["contraction_proved"] > 1 + BROKEN
+    assert min(found["contraction_proved"], found["truncated_contraction"]) > 1 + BROKEN
     assert min(found[name] for name in ZEROS) > BROKEN
 
 
@@ -73,12 +77,24 @@ def test_the_difference_of_the_weights_is_theirs():
     assert reached == pytest.approx(1 / 9 - 0.05, rel=1e-5)
 
 
+def test_a_value_may_lie_outside_though_its_policy_lies_between():
+    """pi and mu have the value 0.4 / (1 - gamma), and the uniform policy, which min(mu, pi) gives, has 0."""
+    mdp = mdps.dirichlet_uniform(1, 3, 0.9, np.random.default_rng(0))
+    mdp = dataclasses.replace(mdp, rewards=np.array([[1.0, 1.0, -2.0]]))
+    problem = mdps.Problem(mdp, np.array([[0.6, 0.2, 0.2]]), np.array([[0.2, 0.6, 0.2]]))
+    weights = Weights(1.0, 1.0)
+    assert vtrace.evaluated_policy(problem, weights) == pytest.approx(np.full((1, 3), 1 / 3))
+    assert is_between(problem, weights)
+    assert not theorems.is_between(problem, weights)
+    assert theorems.is_between(problem, weights._replace(alpha_rho=0.0))  # V of pi
+
+
 def test_the_alphas_are_those_of_the_configuration():
     swapped = theorems_config.get_config("smoke")
     swapped.update({"alphas_printed": ((0.5, 0.5),), "alphas_proved": ((1.0, 0.0),)})
     found = values(theorems, swapped)
     assert found["contraction"] < 1
-    assert found["contraction_proved"] > 1.5
+    assert min(found["contraction_proved"], found["truncated_contraction"]) > 1.5
     assert found["weights"] == 0.0
 
 

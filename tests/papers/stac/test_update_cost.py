@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ml_collections
 import pytest
+import tensorflow as tf
 
 from paper_configs.stac import atari, dm_control_features, gymnasium
 from paper_configs.stac import update_cost as update_cost_config
@@ -45,6 +46,22 @@ def test_self_tuning_adds_one_gradient_and_one_pass_back_through_another(agent, 
     experiment = find_experiment(ml_collections.ConfigDict(resolve_plain(small_setup().to_dict(), agent)))
     expected = by_hand(num_heads, tuned=agent.startswith("stac"))
     assert update_cost.step_cost(experiment, seed=0) == pytest.approx(expected, rel=1e-12)
+
+
+def test_steps_that_unrolls_share_are_acted_in_once(monkeypatch):
+    """Cost is counted for each new step: acting in it alone, learning with the rows of the burn-in."""
+    setup = dm_control_features.get_config("smoke")
+    setup.learner.update({"unroll_length": 7, "overlap": 4, "burn_in": 4, "batch_size": 3})
+    seen = []
+
+    def operations(function, *specs):
+        seen.append(tuple(tf.nest.flatten(specs)[0].shape))
+        return 90 * len(seen)
+
+    monkeypatch.setattr(update_cost, "operations", operations)
+    cost = update_cost.step_cost(find_experiment(ml_collections.ConfigDict(resolve_plain(setup.to_dict(), "stac"))), 0)
+    assert seen == [(3, 8), (9,)]  # rows of the unrolls; new steps
+    assert cost == (90 + 180) / 9
 
 
 @pytest.mark.slow
