@@ -556,4 +556,18 @@ VARIANTS = [
         "evaluation_epsilon=1.0",
         f"{TEST_EXPLORATION}::test_evaluation_has_an_epsilon_of_its_own",
     ),
+    Variant(
+        "C-trace-R2D2: every actor in a process explores like the first",
+        EXPERIMENT,
+        "self.make_exploration()[index].epsilon",
+        "self.make_exploration()[0].epsilon",
+        f"{TEST_EXPLORATION}::test_each_actor_of_a_run_has_epsilons_of_its_own",
+    ),
+    Variant(
+        "C-trace-R2D2: new sequences of priority 1",
+        EXPERIMENT,
+        "steps, rng, self.initial_priority)",
+        "steps, rng, None)",
+        f"{TEST_EXPLORATION}::test_each_actor_of_a_run_has_epsilons_of_its_own",
+    ),
 ]

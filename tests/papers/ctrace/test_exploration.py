@@ -11,6 +11,7 @@ from paper_configs.ctrace import dqn, gymnasium, r2d2
 from repro.config import SCALES, resolve
 from repro.evidence.records import plain_config
 from repro.papers import find_experiment
+from repro.papers.ctrace import experiment as experiment_module
 from repro.papers.ctrace.experiments.dqn import DqnExperiment
 from repro.papers.ctrace.experiments.r2d2 import R2d2Experiment
 from repro.papers.ctrace.exploration import ConstantEpsilons, LinearEpsilon
@@ -72,21 +73,41 @@ def test_the_environments_of_all_actors_share_one_sequence_of_epsilons(scale):
     np.testing.assert_allclose(np.concatenate(parts), expected, rtol=1e-6)
 
 
+class NotedError(Exception):
+    """Ends an actor's process once its policy is known."""
+
+
 def test_each_actor_of_a_run_has_epsilons_of_its_own(tmp_path, monkeypatch):
     config = gymnasium.get_config("smoke")
     config.agent, config.env.task = "r2d2_retrace", "repro.regression.environments:repro/Catch-v0"
     config = resolve(config)
     config.runtime.num_actors, config.runtime.envs_per_actor = 3, 2
     config.exploration.base, config.exploration.spread = 0.5, 5.0
-    made, make_local_policy = [], R2d2Experiment.make_local_policy
+    expected = 0.5 ** np.arange(1.0, 7.0).reshape(3, 2)
+    experiment, made, make_local_policy = find_experiment(config), [], R2d2Experiment.make_local_policy
 
     def note(experiment, environment, epsilon):
         made.append(epsilon)
         return make_local_policy(experiment, environment, epsilon)
 
     monkeypatch.setattr(R2d2Experiment, "make_local_policy", note)
-    find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print).close()
-    np.testing.assert_allclose(made, 0.5 ** np.arange(1.0, 7.0).reshape(3, 2), rtol=1e-6)
+    trainer = experiment.build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
+    trainer.close()
+    np.testing.assert_allclose(made, expected, rtol=1e-6)
+    assert [writer._priority for writer in trainer._replay.writers] == [experiment.initial_priority] * 6
+
+    def note_and_end(experiment, environment, epsilon):
+        environment.close()
+        made.append(epsilon)
+        raise NotedError
+
+    monkeypatch.setattr(R2d2Experiment, "make_local_policy", note_and_end)
+    monkeypatch.setattr(experiment_module, "begin", lambda *_: (1, 2))
+    made.clear()
+    for index in range(3):  # actors in processes
+        with pytest.raises(NotedError):
+            experiment.run_remote_actor(1, index, 0, "localhost:1")
+    np.testing.assert_allclose(made, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("agent", ["retrace", "r2d2_retrace"])
