@@ -570,4 +570,11 @@ VARIANTS = [
         "steps, rng, None)",
         f"{TEST_EXPLORATION}::test_each_actor_of_a_run_has_epsilons_of_its_own",
     ),
+    Variant(
+        "C-trace: alpha falls where phi rises",
+        AGENT,
+        "alpha=tf.sigmoid(tf.stop_gradient(self._phi))",
+        "alpha=tf.sigmoid(-tf.stop_gradient(self._phi))",
+        f"{TEST_AGENT}::test_alpha_is_the_sigmoid_of_phi_in_target_and_contraction",
+    ),
 ]

@@ -30,7 +30,7 @@ def snapshot(variables):
     return [variable.numpy().copy() for variable in variables]
 
 
-def expected_losses(agent, batch, burn_in=0):
+def expected_losses(agent, batch, burn_in=0, alpha=0.5):
     """The loss of every step [T, B], of the whole unrolls' values and the rows behind the burn-in."""
 
     def values(network):
@@ -54,7 +54,7 @@ def expected_losses(agent, batch, burn_in=0):
         tf.constant(small.GAMMA * rows(batch.discount)[:-1], tf.float32),
         tf.constant(rows(batch.step_type)[:-1] == StepType.LAST),
         agent._loss_settings,
-        0.5,
+        alpha,
     )
 
 
@@ -89,6 +89,22 @@ def test_only_c_trace_learns_alpha_and_towards_its_target(method):
         assert moved == 0.0
         assert scalars["alpha"] == 1.0  # the target policy is pi
     assert any("phi" in slot.name for slot in agent._optimizer.variables) == (method == "c_trace")
+
+
+@pytest.mark.parametrize("phi", [-2.0, 2.0])
+def test_alpha_is_the_sigmoid_of_phi_in_target_and_contraction(phi):
+    """At the start, where phi is 0, alpha and 1 - alpha are the same."""
+    agent = small.make_agent("c_trace", 3)
+    agent._phi.assign(phi)
+    batch, alpha = small.random_batch(agent, 64, seed=1), 1 / (1 + np.exp(-phi))
+    losses, others = (expected_losses(agent, batch, alpha=a) for a in (alpha, 1 - alpha))
+    live = (batch.step_type[:, :-1] != StepType.LAST).T
+    scalars, _ = step(agent, batch)
+    assert scalars["alpha"] == pytest.approx(alpha)
+    assert scalars["loss"] == pytest.approx(float(losses.total.numpy().mean()), rel=1e-5)
+    assert scalars["loss"] != pytest.approx(float(others.total.numpy().mean()), rel=1e-3)
+    assert scalars["contraction"] == pytest.approx(losses.extras["contraction"].numpy()[live].mean(), rel=1e-5)
+    assert scalars["contraction"] != pytest.approx(others.extras["contraction"].numpy()[live].mean(), rel=1e-2)
 
 
 def gradients_of(agent, batch, weights):
