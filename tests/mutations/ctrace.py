@@ -11,6 +11,7 @@ TRAINING = "repro/training/sequence_trainer.py"
 EXPLORATION = "repro/papers/ctrace/exploration.py"
 POLICY = "repro/networks/epsilon_greedy_policy.py"
 DQN = "repro/papers/ctrace/experiments/dqn.py"
+R2D2 = "repro/papers/ctrace/experiments/r2d2.py"
 DQN_CONFIG = "paper_configs/ctrace/dqn.py"
 EXPERIMENT = "repro/papers/ctrace/experiment.py"
 TEST_ALPHA_UPDATE = "tests/papers/ctrace/test_alpha_update.py"
@@ -495,5 +496,85 @@ VARIANTS = [
         "        self._replay.close()\n",
         "",
         f"{TEST_SEQUENCE_TRAINING}::test_a_replay_is_told_where_the_last_checkpoint_has_what_it_saved",
+    ),
+    Variant(
+        "C-trace: gradient not clipped",
+        AGENT,
+        "reduce_and_clip(gradients[:size], self._optimization.clip_global_norm)",
+        "reduce_and_clip(gradients[:size])",
+        f"{TEST_AGENT}::test_the_bound_is_on_the_gradient_of_the_network_alone",
+        slow=True,
+    ),
+    Variant(
+        "C-trace: gradient of phi within the bound",
+        AGENT,
+        "network_gradients, norm = reduce_and_clip(gradients[:size], ",
+        "(*network_gradients, _), norm = reduce_and_clip(gradients, ",
+        f"{TEST_AGENT}::test_the_bound_is_on_the_gradient_of_the_network_alone",
+        slow=True,
+    ),
+    Variant(
+        "C-trace: importance weights of alpha's loss",
+        AGENT,
+        "mean_over_replicas(tf.reduce_mean(alpha_losses, axis=0))",
+        "mean_over_replicas(tf.reduce_mean(alpha_losses, axis=0), weights)",
+        f"{TEST_AGENT}::test_importance_weights_are_not_those_of_alpha",
+        slow=True,
+    ),
+    Variant(
+        "C-trace-R2D2: exponent of the priorities for importance weights",
+        R2D2,
+        "importance_exponent=replay.importance_exponent",
+        "importance_exponent=replay.priority_exponent",
+        f"{TEST_SETTINGS}::test_what_is_printed_reaches_the_learner_and_the_replay",
+    ),
+    Variant(
+        "C-trace-R2D2: errors clipped as those of DQN",
+        EXPERIMENT,
+        'clip_error=float("inf")',
+        "clip_error=1.0",
+        f"{TEST_SETTINGS}::test_what_is_printed_reaches_the_learner_and_the_replay",
+    ),
+    Variant(
+        "C-trace-R2D2: no padding before a game",
+        R2D2,
+        "lead=replay.burn_in",
+        "lead=0",
+        f"{TEST_SETTINGS}::test_what_is_printed_reaches_the_learner_and_the_replay",
+    ),
+    Variant(
+        "C-trace-R2D2: every actor explores like the first",
+        EXPERIMENT,
+        "self.make_local_policy(environment, explorations[i].epsilon)",
+        "self.make_local_policy(environment, explorations[0].epsilon)",
+        f"{TEST_EXPLORATION}::test_each_actor_of_a_run_has_epsilons_of_its_own",
+    ),
+    Variant(
+        "C-trace: evaluation explores as acting does",
+        EXPERIMENT,
+        "evaluation_epsilon=self.config.evaluation.epsilon",
+        "evaluation_epsilon=1.0",
+        f"{TEST_EXPLORATION}::test_evaluation_has_an_epsilon_of_its_own",
+    ),
+    Variant(
+        "C-trace-R2D2: every actor in a process explores like the first",
+        EXPERIMENT,
+        "self.make_exploration()[index].epsilon",
+        "self.make_exploration()[0].epsilon",
+        f"{TEST_EXPLORATION}::test_each_actor_of_a_run_has_epsilons_of_its_own",
+    ),
+    Variant(
+        "C-trace-R2D2: new sequences of priority 1",
+        EXPERIMENT,
+        "steps, rng, self.initial_priority)",
+        "steps, rng, None)",
+        f"{TEST_EXPLORATION}::test_each_actor_of_a_run_has_epsilons_of_its_own",
+    ),
+    Variant(
+        "C-trace: alpha falls where phi rises",
+        AGENT,
+        "alpha=tf.sigmoid(tf.stop_gradient(self._phi))",
+        "alpha=tf.sigmoid(-tf.stop_gradient(self._phi))",
+        f"{TEST_AGENT}::test_alpha_is_the_sigmoid_of_phi_in_target_and_contraction",
     ),
 ]

@@ -171,4 +171,25 @@ VARIANTS = [
         "mdps.garnet(env.num_actions, env.num_states,",
         f"{TEST_STUDY}::test_problems_have_the_configured_size",
     ),
+    Variant(
+        "tabular learning: control towards the optimal policy",
+        STUDY,
+        "else mdps.greedy_policy(estimate)",
+        "else np.broadcast_to(optimal, estimate.shape)",
+        f"{TEST_STUDY}::test_control_improves_each_method_by_its_own_estimate",
+    ),
+    Variant(
+        "tabular learning: std of the repetitions for the standard error",
+        STUDY,
+        "(errors[i] @ weights.T).std(-1)",
+        "errors[i].std(-1)",
+        f"{TEST_STUDY}::test_bands_of_figure_3_are_standard_errors_of_the_mean",
+    ),
+    Variant(
+        "tabular study: variance at Q of the target policy",
+        TABULAR_TRADEOFFS,
+        "pi, mu, points, np.zeros_like(mdp.rewards))",
+        "pi, mu, points, mdps.action_values(mdp, pi))",
+        f"{TEST_STUDY}::test_points_of_a_figure_are_exact_rates_and_biases_and_estimated_variances_at_q_0",
+    ),
 ]

@@ -54,6 +54,7 @@ def make_agent(
     target_period: int = 3,
     time_reduction: str = "mean",
     clip_error: float = 1.0,
+    clip_global_norm: float = 0.0,
 ) -> CtraceAgent:
     environment = Catch(1, 0)
 
@@ -78,7 +79,7 @@ def make_agent(
             tf.keras.optimizers.Adam(learning_rate),
             target_period,
             GAMMA**N,
-            0.0,
+            clip_global_norm,
             BURN_IN if recurrent else 0,
             time_reduction=time_reduction,
         ),

@@ -30,7 +30,7 @@ def snapshot(variables):
     return [variable.numpy().copy() for variable in variables]
 
 
-def expected_losses(agent, batch, burn_in=0):
+def expected_losses(agent, batch, burn_in=0, alpha=0.5):
     """The loss of every step [T, B], of the whole unrolls' values and the rows behind the burn-in."""
 
     def values(network):
@@ -54,7 +54,7 @@ def expected_losses(agent, batch, burn_in=0):
         tf.constant(small.GAMMA * rows(batch.discount)[:-1], tf.float32),
         tf.constant(rows(batch.step_type)[:-1] == StepType.LAST),
         agent._loss_settings,
-        0.5,
+        alpha,
     )
 
 
@@ -91,6 +91,22 @@ def test_only_c_trace_learns_alpha_and_towards_its_target(method):
     assert any("phi" in slot.name for slot in agent._optimizer.variables) == (method == "c_trace")
 
 
+@pytest.mark.parametrize("phi", [-2.0, 2.0])
+def test_alpha_is_the_sigmoid_of_phi_in_target_and_contraction(phi):
+    """At the start, where phi is 0, alpha and 1 - alpha are the same."""
+    agent = small.make_agent("c_trace", 3)
+    agent._phi.assign(phi)
+    batch, alpha = small.random_batch(agent, 64, seed=1), 1 / (1 + np.exp(-phi))
+    losses, others = (expected_losses(agent, batch, alpha=a) for a in (alpha, 1 - alpha))
+    live = (batch.step_type[:, :-1] != StepType.LAST).T
+    scalars, _ = step(agent, batch)
+    assert scalars["alpha"] == pytest.approx(alpha)
+    assert scalars["loss"] == pytest.approx(float(losses.total.numpy().mean()), rel=1e-5)
+    assert scalars["loss"] != pytest.approx(float(others.total.numpy().mean()), rel=1e-3)
+    assert scalars["contraction"] == pytest.approx(losses.extras["contraction"].numpy()[live].mean(), rel=1e-5)
+    assert scalars["contraction"] != pytest.approx(others.extras["contraction"].numpy()[live].mean(), rel=1e-2)
+
+
 def gradients_of(agent, batch, weights):
     batch, weights = tf.nest.map_structure(tf.convert_to_tensor, (batch, weights))
     with tf.GradientTape() as tape:
@@ -116,16 +132,48 @@ def test_the_sum_over_time_is_its_mean_times_the_steps(method, recurrent):
         assert norms[0] != pytest.approx(wrong * norms[1], rel=0.05)
 
 
+def sgd_step(batch, weights=None, learning_rate=1e-2, **made):
+    """An update of C-trace by gradient descent, as Adam would hide a factor: moves of network and phi, gradient norm"""
+    agent = small.make_agent("c_trace", 3, **made)
+    agent._optimizer = tf.keras.optimizers.SGD(learning_rate)
+    agent._optimizer.build(agent._learned)
+    before = snapshot(agent._network.trainable_variables)
+    scalars, _ = step(agent, batch, weights)
+    after = snapshot(agent._network.trainable_variables)
+    moved = np.concatenate([(b - a).ravel() for a, b in zip(after, before)]) / learning_rate
+    return moved, float(agent._phi), scalars["gradient_norm"]
+
+
 def test_alpha_follows_the_mean_whatever_the_reduction_of_the_loss():
-    phi = {}
-    for name in ("mean", "sum"):
-        agent = small.make_agent("c_trace", 3, time_reduction=name)
-        agent._optimizer = tf.keras.optimizers.SGD(1e-5)  # Adam would hide a factor
-        agent._optimizer.build(agent._learned)
-        step(agent, small.random_batch(agent, 64, seed=1))
-        phi[name] = float(agent._phi)
+    batch = small.random_batch(small.make_agent("c_trace"), 64, seed=1)
+    phi = {name: sgd_step(batch, time_reduction=name)[1] for name in ("mean", "sum")}
     assert phi["sum"] == pytest.approx(phi["mean"], rel=1e-6)
     assert abs(phi["mean"]) > 1e-4
+
+
+@pytest.mark.parametrize("recurrent", [False, True])
+def test_the_bound_is_on_the_gradient_of_the_network_alone(recurrent):
+    """alpha's loss has a factor of 1000 / (1 - gamma): phi's gradient would take the whole bound."""
+    made = {"recurrent": recurrent, "clip_error": float("inf")}
+    batch = small.random_batch(small.make_agent(recurrent=recurrent), 64, seed=1)
+    gradient, phi, norm = sgd_step(batch, **made)
+    assert norm == pytest.approx(np.linalg.norm(gradient), rel=1e-3)
+    assert norm > 0.01
+    for share in (0.25, 2.0):
+        clipped, clipped_phi, unclipped_norm = sgd_step(batch, clip_global_norm=share * norm, **made)
+        np.testing.assert_allclose(clipped, min(share, 1.0) * gradient, rtol=1e-2, atol=1e-3 * norm)
+        assert clipped_phi == pytest.approx(phi, rel=1e-6)
+        assert unclipped_norm == pytest.approx(norm, rel=1e-6)  # of the gradient as it was
+
+
+def test_importance_weights_are_not_those_of_alpha():
+    batch = small.random_batch(small.make_agent("c_trace"), 64, seed=1)
+    weights = np.linspace(0.1, 1.0, 64, dtype=np.float32)
+    gradient, phi, _ = sgd_step(batch)
+    weighted, weighted_phi, _ = sgd_step(batch, weights)
+    assert np.linalg.norm(weighted) < 0.9 * np.linalg.norm(gradient)
+    assert weighted_phi == pytest.approx(phi, rel=1e-6)
+    assert abs(phi) > 1e-4
 
 
 def test_an_unknown_reduction_is_an_error():

@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+from tf_agents.trajectories import time_step as ts
 
-from paper_configs.ctrace import dqn
-from repro.config import SCALES
+from paper_configs.ctrace import dqn, gymnasium, r2d2
+from repro.config import SCALES, resolve
 from repro.evidence.records import plain_config
 from repro.papers import find_experiment
+from repro.papers.ctrace import experiment as experiment_module
 from repro.papers.ctrace.experiments.dqn import DqnExperiment
+from repro.papers.ctrace.experiments.r2d2 import R2d2Experiment
 from repro.papers.ctrace.exploration import ConstantEpsilons, LinearEpsilon
 from repro.training.run_directory import RunDirectory
 
@@ -57,6 +60,73 @@ def test_the_first_frames_are_played_uniformly_at_random(scale):
     ):
         exploration.set_frames(frames)
         assert float(exploration.epsilon) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_the_environments_of_all_actors_share_one_sequence_of_epsilons(scale):
+    """Horgan et al. (2018), Section 4.1: 0.4^(1 + 7 i / (N - 1)) for i of N actors; R2D2 has 256."""
+    config = r2d2.get_config(scale)
+    parts = [exploration.epsilon for exploration in find_experiment(config).make_exploration()]
+    count = {"smoke": 4, "desk": 16, "paper": 256}[scale]
+    assert [len(part) for part in parts] == [config.runtime.envs_per_actor] * config.runtime.num_actors
+    expected = 0.4 ** (1 + 7 * np.arange(count) / (count - 1))
+    np.testing.assert_allclose(np.concatenate(parts), expected, rtol=1e-6)
+
+
+class NotedError(Exception):
+    """Ends an actor's process once its policy is known."""
+
+
+def test_each_actor_of_a_run_has_epsilons_of_its_own(tmp_path, monkeypatch):
+    config = gymnasium.get_config("smoke")
+    config.agent, config.env.task = "r2d2_retrace", "repro.regression.environments:repro/Catch-v0"
+    config = resolve(config)
+    config.runtime.num_actors, config.runtime.envs_per_actor = 3, 2
+    config.exploration.base, config.exploration.spread = 0.5, 5.0
+    expected = 0.5 ** np.arange(1.0, 7.0).reshape(3, 2)
+    experiment, made, make_local_policy = find_experiment(config), [], R2d2Experiment.make_local_policy
+
+    def note(experiment, environment, epsilon):
+        made.append(epsilon)
+        return make_local_policy(experiment, environment, epsilon)
+
+    monkeypatch.setattr(R2d2Experiment, "make_local_policy", note)
+    trainer = experiment.build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
+    trainer.close()
+    np.testing.assert_allclose(made, expected, rtol=1e-6)
+    assert [writer._priority for writer in trainer._replay.writers] == [experiment.initial_priority] * 6
+
+    def note_and_end(experiment, environment, epsilon):
+        environment.close()
+        made.append(epsilon)
+        raise NotedError
+
+    monkeypatch.setattr(R2d2Experiment, "make_local_policy", note_and_end)
+    monkeypatch.setattr(experiment_module, "begin", lambda *_: (1, 2))
+    made.clear()
+    for index in range(3):  # actors in processes
+        with pytest.raises(NotedError):
+            experiment.run_remote_actor(1, index, 0, "localhost:1")
+    np.testing.assert_allclose(made, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("agent", ["retrace", "r2d2_retrace"])
+def test_evaluation_has_an_epsilon_of_its_own(agent):
+    config = gymnasium.get_config("smoke")
+    config.agent, config.env.task = agent, "repro.regression.environments:repro/Catch-v0"
+    config.evaluation.epsilon = 0.03
+    learned, environment = find_experiment(config).make_evaluation_agent(2, 0)
+    environment.close()
+    time_step = restart(environment.time_step_spec.observation, 2)
+    for policy, epsilon in ((learned.policy, 0.03), (learned.collect_policy, 1.0)):
+        info = policy.action(time_step, policy.get_initial_state(2)).info
+        np.testing.assert_array_equal(info["epsilon"], np.float32([epsilon] * 2))
+
+
+def restart(observation_spec, num_envs):
+    """The first step of games that show nothing."""
+    zeros = tf.nest.map_structure(lambda spec: tf.zeros([num_envs, *spec.shape], spec.dtype), observation_spec)
+    return ts.restart(zeros, num_envs)
 
 
 def stored_epsilons(folder, num_frames):

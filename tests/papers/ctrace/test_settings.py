@@ -13,7 +13,10 @@ from repro.config import SCALES, agents
 from repro.evidence.records import plain_config
 from repro.evidence.staleness import config_difference
 from repro.papers import ctrace, find_experiment
+from repro.papers.ctrace.loss import SequenceLossSettings
+from repro.replay.sequence_writer import SequenceSettings
 from repro.training.run_directory import RunDirectory
+from repro.training.sequence_trainer import ReplayTrainingConfig
 
 README = Path(ctrace.__file__).with_name("README.md")
 
@@ -145,6 +148,29 @@ def test_r2d2_takes_what_its_own_paper_prints():
         assert experiment.optimization.clip_global_norm == 40.0
         period = experiment.replay_training.publish_period
         assert period * config.learner.steps_per_update == 400
+
+
+def test_what_is_printed_reaches_the_learner_and_the_replay():
+    """C-trace's Table 1 for R2D2; for DQN Mnih et al. (2015), except sequences, learning rate and epsilon."""
+    experiment = find_experiment(config_of(r2d2, "ctrace", "paper"))
+    assert experiment.sequence_settings == SequenceSettings(120, 40, 40, 100_000, 0.9)
+    assert experiment.replay_training == ReplayTrainingConfig(64, 200_000, 16, 0.6)
+    assert experiment.loss_settings == SequenceLossSettings("c_trace", 1, 0.997, float("inf"), 1e-3, 1.0)
+    optimization = experiment.optimization
+    assert (optimization.target_period, optimization.burn_in, optimization.priority_of_max) == (2_500, 40, 0.9)
+    assert adam_settings(optimization) == pytest.approx((1e-4, 0.9, 0.999, 1e-3))
+    experiment = find_experiment(config_of(dqn, "ctrace_gamma10", "paper"))
+    assert experiment.sequence_settings == SequenceSettings(16, 4, 0, 250_000, 0.0)
+    assert experiment.replay_training == ReplayTrainingConfig(32, 200_000, 1, None)
+    assert experiment.loss_settings == SequenceLossSettings("c_trace", 1, 0.99, 1.0, None, 1.0)
+    optimization = experiment.optimization
+    assert (optimization.target_period, optimization.burn_in, optimization.clip_global_norm) == (10_000, 0, 0.0)
+    assert adam_settings(optimization) == pytest.approx((1e-5, 0.9, 0.999, 1e-8))
+
+
+def adam_settings(optimization):
+    adam = optimization.optimizer
+    return float(adam.learning_rate), adam.beta_1, adam.beta_2, adam.epsilon
 
 
 def desk_table():

@@ -31,7 +31,7 @@ from repro.launch.recorded_job import Stopped
 from repro.launch.study_job import StudyJob
 from repro.papers.ctrace import replot, tabular_learning, tabular_tradeoffs
 from repro.tabular import mdps, operators
-from repro.tabular.learning import Stream
+from repro.tabular.learning import Stream, learn
 from repro.tabular.operators import Method
 from repro.training.study import Study
 
@@ -142,6 +142,23 @@ def test_pareto_ratios_are_bias_over_bias_at_equal_contraction(module, letter, s
         best = biases[rates <= operators.contraction_rate(op)].min()
         assert best > 0
         assert ratios[n - 2] == pytest.approx(best / operators.fixed_point_bias(op, mdp, pi), abs=2e-3)
+
+
+def test_points_of_a_figure_are_exact_rates_and_biases_and_estimated_variances_at_q_0():
+    config = tabular_fig1.get_config("desk")
+    config.variance.trajectories = 20_000
+    problem = tabular_tradeoffs.make_problem(config, 1, "b", 0)
+    rows = tabular_tradeoffs.tradeoffs(config, 1, "b")
+    lines = tabular_tradeoffs.methods(config)
+    assert [row[1] for row in rows] == [*range(1, 21), *range(1, 4), *np.linspace(0, 1, 21)]
+    for line, (_, _, rate, bias, variance) in zip(lines, rows, strict=True):
+        op = operators.operator(*problem, line)
+        assert rate == pytest.approx(operators.contraction_rate(op))
+        assert bias == pytest.approx(operators.fixed_point_bias(op, problem.mdp, problem.pi), abs=1e-9)
+        if line.rule != "importance":  # whose weights have heavy tails
+            assert variance == pytest.approx(tabular_tradeoffs._variance(problem, line), rel=0.1, abs=1e-12)
+    assert rows[0][4] == pytest.approx(0, abs=1e-12)  # at Q = 0 the 1-step target is the reward, which is certain
+    assert rows[-1][3] == 0  # Retrace
 
 
 def one_state(pi: float, mu: float, reward: int) -> mdps.Problem:
@@ -401,6 +418,45 @@ def test_learning_curves_begin_before_the_first_round():
     np.testing.assert_allclose(regret[0], uniform @ mdp.initial)
     assert np.all(regret > -1e-9)
     assert regret[-1].mean() < 0.8 * regret[0].mean()
+
+
+def test_bands_of_figure_3_are_standard_errors_of_the_mean(learned):
+    """Appendix C.2 has them by bootstrap over the repetitions: std / sqrt(R) if these are many."""
+    config, lines, _ = learned
+    rng = np.random.default_rng(0)
+    errors = rng.normal(size=(301, len(lines), 200)) * np.arange(1.0, 1.0 + len(lines))[:, np.newaxis]
+    series = tabular_learning._series(config, "evaluation_early", 100, errors, rng)
+    rows = np.array(series["rows"])
+    assert [column.split(": ")[-1] for column in series["columns"][1:]] == ["mean", "standard error"] * len(lines)
+    assert (rows[0, 0], rows[-1, 0]) == (100, 30_000)
+    shown = errors[(rows[:, 0] / 100).astype(int)]
+    np.testing.assert_allclose(rows[:, 1::2], shown.mean(-1), atol=1e-4)
+    np.testing.assert_allclose(rows[:, 2::2], shown.std(-1) / 200**0.5, rtol=0.12)
+
+
+def test_control_improves_each_method_by_its_own_estimate():
+    """Algorithm 1: the target is greedy on the method's Q, and so is the policy that is scored."""
+    config = tabular_fig3.get_config("smoke")
+    config.methods.uncorrected_n, config.methods.importance_n, config.methods.alphas = (2,), (), (1.0, 0.4)
+    config.learning.control_rounds, config.evaluation.num_envs = 12, 1
+    mdp = mdps.chain(20, 0.9)
+    uniform, best = mdps.uniform_policy(mdp), mdps.optimal_policy(mdp)
+    found = tabular_learning.learning_curves(config, 1, "control", 0)[..., 0]
+
+    def learned(improve):
+        """The losses, with a target policy from the present Q."""
+        stream = Stream(mdp, uniform, 1, np.random.default_rng([1, 1, 0]))
+        q = np.zeros((3, 1, 20, 2))
+        for _ in range(12):
+            steps = stream.take(100)
+            for estimate, method in zip(q, tabular_learning.methods(config).values()):
+                learn(estimate, mdp, steps, improve(estimate), uniform, method, 0.1, "compound")
+            values = mdps.state_values(mdp, mdps.greedy_policy(q[:, 0]))
+            yield (mdps.state_values(mdp, best) - values)[:, :19].mean(axis=1)  # of states that are not terminal
+
+    np.testing.assert_allclose(found[1:], list(learned(mdps.greedy_policy)))
+    for policy in (best, uniform):
+        assert not np.allclose(found[1:], list(learned(lambda _, policy=policy: policy[np.newaxis])), atol=0.01)
 
 
 def test_evaluation_learns_from_each_whole_episode_at_its_end():
