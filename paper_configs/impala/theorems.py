@@ -14,6 +14,7 @@ ANSWERS = (
     "truncated_contraction",
     "truncated_fixed_point",
     "between",
+    "between_probabilities",
     "unbiased_q",
     "biased_v",
     "on_policy",

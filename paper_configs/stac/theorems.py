@@ -17,6 +17,7 @@ ANSWERS = (
     "truncated_contraction",
     "truncated_fixed_point",
     "between",
+    "between_states",
     "alpha_1",
     "alpha_0",
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import ml_collections
 import numpy as np
 
@@ -18,6 +20,7 @@ UNITS = {
     "truncated_contraction": "contraction rate over 1 - (1 - gamma) beta",
     "truncated_fixed_point": "distance of its fixed point from V of pi_rho_bar",
     "between": "1 if pi_rho_bar is as near to pi and to mu as these are to each other, else 0",
+    "between_probabilities": "1 if every probability of pi_rho_bar lies between those of pi and mu, else 0",
     "unbiased_q": "largest difference of E[q_s] from Q of pi_rho_bar",
     "biased_v": "largest difference of E[v_s] from Q of pi_rho_bar",
     "on_policy": "largest difference of v_s from the n-step return",
@@ -38,7 +41,8 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
         "on_policy": n_step,
         "td_lambda": to_lambda,
         "behaviour_limit": distance_from_behaviour(problem),
-        "between": float(all(is_between(problem, levels) for levels in weights)),
+        "between": float(all(is_between(problem, levels, total_variation) for levels in weights)),
+        "between_probabilities": float(all(is_between(problem, levels, np.abs) for levels in weights)),
         "rate_by_c_bar": min(cost_of_half_c_bar(problem, levels) for levels in weights),
     }
 
@@ -47,7 +51,7 @@ run = OnProblems(
     find_on_problem,
     UNITS,
     {"contraction": "largest", "truncated_contraction": "largest"},
-    means=("biased_v", "rate_by_c_bar", "between"),
+    means=("biased_v", "rate_by_c_bar", "between", "between_probabilities"),
 )
 """Checks the statements on random problems; no trajectories are sampled."""
 
@@ -104,10 +108,15 @@ def on_policy_differences(problem: Problem, num_steps: int, rng: np.random.Gener
     return distance(returns[-1], 1.0), distance(shares @ returns, lambda_)
 
 
-def is_between(problem: Problem, weights: Weights) -> bool:
-    """Whether pi_rho_bar is in every state between pi and mu, by the total variation of policies."""
+def total_variation(difference: np.ndarray) -> np.ndarray:
+    """Total variation of policies by their difference [S, A], [S]."""
+    return np.abs(difference).sum(1) / 2
+
+
+def is_between(problem: Problem, weights: Weights, norm: Callable[[np.ndarray], np.ndarray]) -> bool:
+    """Whether pi_rho_bar is between pi and mu, see `vtrace.is_between`; with `np.abs` each of its probabilities is."""
     _, pi, mu = problem
-    return vtrace.is_between(vtrace.evaluated_policy(problem, weights), pi, mu, lambda x: np.abs(x).sum(1) / 2)
+    return vtrace.is_between(vtrace.evaluated_policy(problem, weights), pi, mu, norm)
 
 
 def distance_from_behaviour(problem: Problem) -> float:

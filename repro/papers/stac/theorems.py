@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import ml_collections
@@ -26,6 +27,7 @@ UNITS = {
     "truncated_contraction": BOUND,
     "truncated_fixed_point": "distance of its fixed point from V of pi_rho_bar_alpha_rho",
     "between": "1 if the fixed point is as near to V of pi and to V of mu as these are to each other, else 0",
+    "between_states": "1 if the fixed point lies between V of pi and V of mu in every state, else 0",
     "alpha_1": "largest difference",
     "alpha_0": "largest difference",
 }
@@ -56,13 +58,14 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
         "fixed_point": max(rate.distance for rate in rates.values()),
         "truncated_contraction": max(rates[weights].truncated_ratio for weights in proved),
         "truncated_fixed_point": max(rate.truncated_distance for rate in rates.values()),
-        "between": float(all(is_between(problem, weights) for weights in rates)),
+        "between": float(all(is_between(problem, weights, sup_norm) for weights in rates)),
+        "between_states": float(all(is_between(problem, weights, np.abs) for weights in rates)),
         "alpha_1": max(at_1 for at_1, _ in ends),
         "alpha_0": max(at_0 for _, at_0 in ends),
     }
 
 
-run = OnProblems(find_on_problem, UNITS, EXTREMES, means=("between",))
+run = OnProblems(find_on_problem, UNITS, EXTREMES, means=("between", "between_states"))
 """Checks the statements on random problems; no trajectories are sampled."""
 
 
@@ -96,11 +99,16 @@ def _contraction(
     )
 
 
-def is_between(problem: Problem, weights: Weights) -> bool:
-    """Whether the fixed point is between V of pi and V of mu, by the sup norm."""
+def sup_norm(difference: np.ndarray) -> float:
+    """Largest absolute difference of two value functions [S]."""
+    return float(np.abs(difference).max())
+
+
+def is_between(problem: Problem, weights: Weights, norm: Callable[[np.ndarray], np.ndarray | float]) -> bool:
+    """Whether the fixed point is between V of pi and V of mu, see `vtrace.is_between`; with `np.abs` in every state."""
     mdp, pi, mu = problem
     policies = vtrace.evaluated_policy(problem, weights), pi, mu
-    return vtrace.is_between(*(mdps.state_values(mdp, policy) for policy in policies), lambda x: np.abs(x).max())
+    return vtrace.is_between(*(mdps.state_values(mdp, policy) for policy in policies), norm)
 
 
 def smallest_difference(problem: Problem, weights: Weights) -> float:

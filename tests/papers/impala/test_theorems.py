@@ -37,8 +37,11 @@ def find_on(monkeypatch, find):
 
 
 def test_its_records_have_the_papers_statements(tmp_path):
-    found = check_records(theorems, smoke(), tmp_path, sampled=("biased_v", "rate_by_c_bar", "between"))
+    other = "between_probabilities"
+    sampled = ("biased_v", "rate_by_c_bar", "between", other)
+    found = check_records(theorems, smoke(), tmp_path, not_printed=(other,), sampled=sampled)
     assert min(found.pop("biased_v"), found.pop("rate_by_c_bar")) > BROKEN
+    assert found.pop(other) <= found["between"]
     exact = dict.fromkeys(("eta", "fixed_point", "unbiased_q", "on_policy", "td_lambda", "behaviour_limit"), 0.0)
     exact |= {"truncated_fixed_point": 0.0, "between": 1.0}
     assert found == {"contraction": pytest.approx(0.99, abs=0.01), "truncated_contraction": 1.0} | exact
@@ -85,7 +88,7 @@ def test_the_truncation_of_c_moves_the_rate():
 def test_zero_means_no_truncation():
     """With neither truncated, an endless trajectory never bootstraps, and a single step does at the rate gamma."""
     found = values(theorems, smoke(clips=((0.0, 0.0),)))
-    assert found.pop("truncated_contraction") == found.pop("between") == 1.0
+    assert found.pop("truncated_contraction") == found.pop("between") == found.pop("between_probabilities") == 1.0
     assert min(found.pop("biased_v"), found.pop("rate_by_c_bar")) > BROKEN
     assert set(found.values()) == {0.0}
 
@@ -101,7 +104,17 @@ def test_a_policy_is_between_two_that_are_no_nearer_to_each_other():
     for x, expected in ((0.0, True), (0.5, True), (1.0, True), (1.5, False), (-0.5, False)):
         assert vtrace.is_between(np.array([x]), np.array([0.0]), np.array([1.0]), np.abs) is expected
     both = np.array([[0.5], [1.5]])  # the second state's is not
-    assert not vtrace.is_between(both, np.zeros((2, 1)), np.ones((2, 1)), lambda x: np.abs(x).sum(1))
+    assert not vtrace.is_between(both, np.zeros((2, 1)), np.ones((2, 1)), theorems.total_variation)
+
+
+def test_a_policy_may_be_between_two_though_its_probabilities_are_not():
+    """The second action has the probability 0.3 in both, and 0.5 in the policy in between."""
+    mdp = mdps.dirichlet_uniform(1, 3, 0.9, np.random.default_rng(0))
+    problem = mdps.Problem(mdp, np.array([[0.6, 0.3, 0.1]]), np.array([[0.2, 0.3, 0.5]]))
+    weights = vtrace.Weights(1.0, 1.0)
+    assert vtrace.evaluated_policy(problem, weights)[0, 1] == pytest.approx(0.5)
+    assert theorems.is_between(problem, weights, theorems.total_variation)
+    assert not theorems.is_between(problem, weights, np.abs)
 
 
 def test_lambda_is_that_of_the_traces(monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 
 from paper_configs.stac import theorems as theorems_config
 from repro.ops import q_targets, v_targets
-from repro.papers.impala.theorems import is_between
+from repro.papers.impala.theorems import is_between, total_variation
 from repro.papers.stac import theorems
 from repro.tabular import mdps, vtrace
 from repro.tabular.vtrace import Weights
@@ -24,8 +24,10 @@ def smoke(**changes):
 
 @pytest.mark.slow
 def test_its_records_have_the_statements_but_those_of_the_printed_condition(tmp_path):
-    not_printed = ("contraction_proved", "eta_proved")
-    found = check_records(theorems, theorems_config.get_config("smoke"), tmp_path, not_printed=not_printed)
+    not_printed, sampled = ("contraction_proved", "eta_proved", "between_states"), ("between", "between_states")
+    config = theorems_config.get_config("smoke")
+    found = check_records(theorems, config, tmp_path, not_printed=not_printed, sampled=sampled)
+    assert found["between_states"] <= found["between"] < 1.0
     assert {name: found[name] for name in ZEROS} == dict.fromkeys(ZEROS, 0.0)
     assert 0.9 < found["contraction_proved"] <= 1.0
     assert found["truncated_contraction"] == 1.0
@@ -84,9 +86,10 @@ def test_a_value_may_lie_outside_though_its_policy_lies_between():
     problem = mdps.Problem(mdp, np.array([[0.6, 0.2, 0.2]]), np.array([[0.2, 0.6, 0.2]]))
     weights = Weights(1.0, 1.0)
     assert vtrace.evaluated_policy(problem, weights) == pytest.approx(np.full((1, 3), 1 / 3))
-    assert is_between(problem, weights)
-    assert not theorems.is_between(problem, weights)
-    assert theorems.is_between(problem, weights._replace(alpha_rho=0.0))  # V of pi
+    assert is_between(problem, weights, total_variation)
+    for norm in (theorems.sup_norm, np.abs):
+        assert not theorems.is_between(problem, weights, norm)
+        assert theorems.is_between(problem, weights._replace(alpha_rho=0.0), norm)  # V of pi
 
 
 def test_the_alphas_are_those_of_the_configuration():
