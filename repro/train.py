@@ -376,7 +376,7 @@ def _describe_stop(trainer: Trainer | None, unended: str | None) -> str:
     """
     again = f"with: {cli.command('repro.train', *sys.argv[1:])}"
     if trainer is None:
-        return f"Stopped before the first update. Start again {again}"
+        return f"Stopped while loading; the run is as it was before. Start again {again}"
     if not trainer.has_checkpoint:
         return f"Stopped before anything was saved. Start again {again}"
     if unended:

@@ -101,10 +101,10 @@ class ProgressLine:
 
 def _time_left(count: int, rate: float) -> str:
     """Returns the time that a count takes at a rate in 1/s, such as `1 day, 2:03:04`."""
-    seconds = count / rate if rate else math.inf
-    if seconds > LONGEST_SECONDS:
-        return "over 30 years" if rate else "unknown time"
-    return str(datetime.timedelta(seconds=round(seconds)))
+    if not rate:
+        return "unknown time" if count > 0 else "0:00:00"
+    seconds = count / rate
+    return str(datetime.timedelta(seconds=round(seconds))) if seconds < LONGEST_SECONDS else "over 30 years"
 
 
 def format_score(value: float, size: float | None = None) -> str:
