@@ -340,6 +340,8 @@ def _describe_end(run: RunDirectory, trainer: Trainer) -> str:
         f"{run.path} is complete after {trainer.frames:,} {trainer.unit}: {score}. "
         f"Its last checkpoint is in {run.checkpoints}."
     )
+    if trainer.actor_restarts:
+        message += f" Restarted actors: {trainer.actor_restarts}, see {run.actors}."
     if (run.path / ORIGIN).exists():
         return message
     return f"{message} Evaluate it with: {cli.command('repro.evaluate', f'--run_dir={run.path}')}"
