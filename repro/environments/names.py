@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import ml_collections
@@ -76,7 +77,7 @@ def _find_elsewhere(package: str, task: str) -> str:
 
     from repro.environments import games
 
-    if package != "gymnasium" and (":" in task or task in gymnasium.registry):
+    if package != "gymnasium" and (re.search(r":.+-v\d+$", task) or task in gymnasium.registry):
         return f"{task!r} is a Gymnasium environment: choose a configuration such as paper_configs/impala/gymnasium.py."
     if package == "gymnasium" and ":" not in task and games.is_game(task):
         return f"{task!r} is an Atari game: choose a configuration such as paper_configs/impala/atari_shallow.py."

@@ -563,6 +563,13 @@ def test_a_task_of_other_configurations_is_named_as_such(package: str, task: str
         names.task_name(package, task)
 
 
+def test_a_colon_alone_does_not_make_a_task_of_gymnasium() -> None:
+    with pytest.raises(
+        UnknownTaskError, match="^No task of DM Control is called 'walker:wlak'; did you mean walker_walk"
+    ):
+        names.task_name("dm_control", "walker:wlak")
+
+
 def test_keyword_arguments_and_time_limit() -> None:
     kwargs = ml_collections.ConfigDict({"end": 3})
     environment = make(f"{OWN}/Clock-v0", kwargs=kwargs, max_steps=9)
