@@ -127,7 +127,8 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
         config = load_config(settings.pop(""))
         _check_settings(config, settings)
         fields = flatten(config)
-        argv = [_with_whole_number(argument, fields) for argument in argv]
+        argv = sorted((_with_whole_number(argument, fields) for argument in argv), key=_is_after_config)
+        sys.argv[:] = argv  # in which the flag of the configuration checks this order
     elif settings and "config" in flags.FLAGS:
         fail(f"--config.{min(settings)} changes a field of a configuration; name its file with --config=<file>.")
     try:
@@ -197,12 +198,7 @@ def load_config(flag: str) -> ml_collections.ConfigDict:
     """Returns the configuration of `--config=<path>[:scale]`, without overrides; fails if the file has no valid one."""
     path, *scale = flag.split(":", 1)
     if not os.path.isfile(path):
-        known = _suite_configs()
-        beside = sorted(glob.glob(os.path.join(glob.escape(os.path.dirname(path)), "[a-z]*.py"))) or known
-        names = difflib.get_close_matches(os.path.basename(path), map(os.path.basename, beside), cutoff=0.7)
-        near = nearest(path, [other for other in beside if os.path.basename(other) in names])
-        others = f"there are {', '.join(beside)}" if beside else "those of the suite are found from its own folder only"
-        fail(f"no configuration file {path!r}{near} ({others})")
+        fail(f"no configuration file {path!r}{_name_others(path)}")
     is_suite = os.path.relpath(path) in _suite_configs()
     try:
         if not path.endswith(".py") or (get_config := runpy.run_path(path).get("get_config")) is None:
@@ -215,6 +211,23 @@ def load_config(flag: str) -> ml_collections.ConfigDict:
     if not is_suite:
         _check_own(path, config)
     return config
+
+
+def _name_others(path: str) -> str:
+    """Returns a configuration file with a name similar to that of a missing one, or where there are others."""
+    folder = path if os.path.isdir(path) else os.path.dirname(path)
+    beside = sorted(glob.glob(os.path.join(glob.escape(folder), "[a-z]*.py")))
+    suite = _suite_configs()
+    others = [*beside, *(other for other in suite if other not in beside)]
+    names = difflib.get_close_matches(os.path.basename(path), map(os.path.basename, others), cutoff=0.7)
+    if near := nearest(path, [other for other in others if os.path.basename(other) in names]):
+        return near
+    folders = sorted({os.path.dirname(other) for other in suite})
+    if folder and beside and os.path.relpath(folder) not in map(os.path.dirname, folders):
+        return f" ({folder.rstrip('/')} has {', '.join(map(os.path.basename, beside))})"
+    if not suite:
+        return " (those of the suite are found from its own folder only)"
+    return f" (there are some in {', '.join(folders)})"
 
 
 def _suite_configs() -> list[str]:
@@ -303,6 +316,11 @@ def _with_whole_number(argument: str, values: Mapping[str, object]) -> str:
     name, _, text = argument.partition("=")
     is_int = _is_int(values.get(name.removeprefix("--config.")))
     return f"{name}={float(text):.0f}" if is_int and _is_whole(text) and not text.isdecimal() else argument
+
+
+def _is_after_config(argument: str) -> bool:
+    """Returns whether an argument sets a field of the configuration, which is known only after its file."""
+    return argument.startswith("--config.")
 
 
 def _write(value: object) -> str:

@@ -340,6 +340,8 @@ def _describe_end(run: RunDirectory, trainer: Trainer) -> str:
         f"{run.path} is complete after {trainer.frames:,} {trainer.unit}: {score}. "
         f"Its last checkpoint is in {run.checkpoints}."
     )
+    if trainer.actor_restarts:
+        message += f" Restarted actors: {trainer.actor_restarts}, see {run.actors}."
     if (run.path / ORIGIN).exists():
         return message
     return f"{message} Evaluate it with: {cli.command('repro.evaluate', f'--run_dir={run.path}')}"
@@ -376,7 +378,7 @@ def _describe_stop(trainer: Trainer | None, unended: str | None) -> str:
     """
     again = f"with: {cli.command('repro.train', *sys.argv[1:])}"
     if trainer is None:
-        return f"Stopped before the first update. Start again {again}"
+        return f"Stopped while loading; the run is as it was before. Start again {again}"
     if not trainer.has_checkpoint:
         return f"Stopped before anything was saved. Start again {again}"
     if unended:

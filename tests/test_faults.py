@@ -43,6 +43,7 @@ def test_a_run_goes_on_after_an_error_of_its_environment(run):
         stderr.count("Actor 0 was restarted (restart 1 by this process): OSError: the simulator is gone for once") == 1
     )
     assert "1 restarted actors" in stderr
+    assert f"Restarted actors: 1, see {run.run_dir / 'actors'}." in stderr.splitlines()[-1]
     assert run.totals["actor_restarts"] == 1
 
 

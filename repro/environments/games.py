@@ -39,5 +39,10 @@ def game_name(task: str) -> str:
     return match_task(task, all_games(), "Atari game", otherwise, key=_key, max_near=4)
 
 
+def is_game(task: str) -> bool:
+    """Returns whether a name, in any spelling that `game_name` takes, is that of an Atari game."""
+    return _key(task) in map(_key, all_games())
+
+
 def _key(name: str) -> str:
     return bare(re.sub(r"^ALE/|(NoFrameskip|Deterministic)?-v\d+$", "", name, flags=re.IGNORECASE))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import ml_collections
 
 from repro import config as configs
+from repro.environments.lookup import UnknownTaskError
 
 PACKAGES = "atari, mujoco, acer_tasks, dm_control, rwrl, gymnasium, dmlab or vizdoom"
 """Names of packages of environments, for messages."""
@@ -24,8 +26,18 @@ def task_name(package: str, task: str) -> str:
         task: name of a task in any spelling that the package accepts.
 
     Raises:
-        ValueError: the package is unknown or has no such task; the message lists similar names.
+        ValueError: the package is unknown or has no such task; the message lists similar names, or says which
+          configurations have the task.
     """
+    try:
+        return _find(package, task)
+    except UnknownTaskError as error:
+        if where := _find_elsewhere(package, task):
+            raise UnknownTaskError(where) from error
+        raise
+
+
+def _find(package: str, task: str) -> str:
     if package == "atari":
         from repro.environments import games
 
@@ -59,6 +71,19 @@ def task_name(package: str, task: str) -> str:
 
         return vizdoom_scenarios.scenario_name(task)
     raise ValueError(f"env.name={package!r}: choose {PACKAGES}.")
+
+
+def _find_elsewhere(package: str, task: str) -> str:
+    """Returns a sentence on an Atari game or a Gymnasium environment that another package lacks, or an empty text."""
+    import gymnasium
+
+    from repro.environments import games
+
+    if package != "gymnasium" and (re.search(r":.+-v\d+$", task) or task in gymnasium.registry):
+        return f"{task!r} is a Gymnasium environment: choose a configuration such as paper_configs/impala/gymnasium.py."
+    if package == "gymnasium" and ":" not in task and games.is_game(task):
+        return f"{task!r} is an Atari game: choose a configuration such as paper_configs/impala/atari_shallow.py."
+    return ""
 
 
 def check_package(package: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -95,8 +96,8 @@ def restore(
         read_more: called with the folder, for the files of `write_more`.
 
     Raises:
-        CheckpointError: there are checkpoints, but none is whole.
-        AssertionError: a variable is not in the checkpoint.
+        CheckpointError: there are checkpoints, but none is whole, or the newest whole one lacks a variable or
+          has one of another shape.
     """
     broken: list[str] = []
     for path in newest_first(directory):
@@ -105,7 +106,7 @@ def restore(
             continue
         if broken:
             warn(f"Going on from {path}, since newer checkpoints are broken ({'; '.join(broken)}).")
-        variables.read(str(path / "variables")).assert_existing_objects_matched()
+        _read_variables(path, variables)
         if read_more is not None:
             read_more(path)
         return _read_state(path)
@@ -125,12 +126,26 @@ def read_variables(path: Path, variables: tf.train.Checkpoint) -> None:
         variables: variables to restore in place; every one must be in the checkpoint.
 
     Raises:
-        CheckpointError: it is not whole.
-        AssertionError: a variable is not in the checkpoint.
+        CheckpointError: it is not whole, lacks a variable, or has one of another shape.
     """
     if damage := find_damage(path):
         raise CheckpointError(f"Checkpoint {path} is broken ({damage}).")
-    variables.read(str(path / "variables")).assert_existing_objects_matched()
+    _read_variables(path, variables)
+
+
+def _read_variables(path: Path, variables: tf.train.Checkpoint) -> None:
+    try:
+        variables.read(str(path / "variables")).assert_existing_objects_matched()
+    except (AssertionError, ValueError) as error:
+        text = " ".join(str(error).split()).rstrip(".")
+        found = re.search(r"shape (\(.*\)) when .* shape (\(.*\)) and name ([\w/]+)", text)
+        if found:
+            text = f"{found[3]} has shape {found[1]} there and {found[2]} here"
+        elif isinstance(error, AssertionError):  # whose text lists objects of TensorFlow
+            text = "it lacks some variables"
+        raise CheckpointError(
+            f"Checkpoint {path} does not fit this run's agent ({text}): it is from another configuration or other code."
+        ) from error
 
 
 def restore_trained(directory: Path, variables: tf.train.Checkpoint, warn: Callable[[str], None]) -> int:
@@ -140,7 +155,7 @@ def restore_trained(directory: Path, variables: tf.train.Checkpoint, warn: Calla
         the number of updates behind the checkpoint.
 
     Raises:
-        CheckpointError: there is none, or none is whole.
+        CheckpointError: there is none, or as for `restore`.
     """
     state = restore(directory, variables, warn)
     if state is None:

@@ -29,6 +29,9 @@ LABEL_COLUMNS = 20
 TEXT_COLUMNS = 54
 """Room for count, time left and return."""
 
+LONGEST_SECONDS = 30 * 365.25 * 86400.0
+"""Longest time left that is shown as such."""
+
 RATE_POINTS = 60
 """Number of drawings or lines over which the rate is measured; before there are as many, it is measured since the first
 update, before which a run compiles."""
@@ -86,8 +89,7 @@ class ProgressLine:
         self._points.append(self._newest)
         self._shown = self._newest
         rate = (count - count_before) / (now - before) if now > before else 0.0
-        left = datetime.timedelta(seconds=round((self._total - count) / rate)) if rate else "unknown time"
-        counted = f"{short(count)}/{short(self._total)} {self._unit}, {left} left"
+        counted = f"{short(count)}/{short(self._total)} {self._unit}, {_time_left(self._total - count, rate)} left"
         speed = f"{short(rate)} {self._unit}/s" if now > before else ""
         parts = (counted, self._text(), speed) if self._is_narrow else (counted, speed, self._text())
         line = ", ".join(filter(None, parts))
@@ -95,6 +97,14 @@ class ProgressLine:
             print(f"{self._label} {count / self._total:4.0%}  {line}", file=sys.stderr, flush=True)
         else:
             self._bar.update(self._task, completed=count, text=line, refresh=True)
+
+
+def _time_left(count: int, rate: float) -> str:
+    """Returns the time that a count takes at a rate in 1/s, such as `1 day, 2:03:04`."""
+    if not rate:
+        return "unknown time" if count > 0 else "0:00:00"
+    seconds = count / rate
+    return str(datetime.timedelta(seconds=round(seconds))) if seconds < LONGEST_SECONDS else "over 30 years"
 
 
 def format_score(value: float, size: float | None = None) -> str:

@@ -69,11 +69,13 @@ def test_the_example_of_an_own_config_has_its_argument_and_that_of_a_variant_its
     exec(indented("docs/custom_environment.md", "# my_config.py"), names)
     config = names["get_config"]("smoke")
     assert (config.env.task, config.env.kwargs.stride) == ("my_module:MyEnv-v0", 0.05)
-    code, of_none = re.findall(r"```python\n(.*?)```", (ROOT / "docs/extending.md").read_text(), re.S)
+    code, of_none, of_sweep = re.findall(r"```python\n(.*?)```", (ROOT / "docs/extending.md").read_text(), re.S)
     config = figure_4_vracer.get_config("smoke")
     exec(code, {"config": config})
-    config.agent = "vracer_fast"
-    assert resolve(config).learner.learning_rate == resolve(config).refer.beta_step_size == 1e-3
+    exec(of_sweep, {"config": config})
+    for agent, rate in (("vracer_fast", 1e-3), ("vracer_rate_3e-04", 3e-4), ("vracer_rate_1e-03", 1e-3)):
+        config.agent = agent
+        assert resolve(config).learner.learning_rate == resolve(config).refer.beta_step_size == rate
     config = gymnasium.get_config("smoke")
     exec(of_none, {"config": config, "ml_collections": ml_collections})
     assert resolve(config).loss.correction == "vtrace"

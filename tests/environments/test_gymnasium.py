@@ -549,6 +549,27 @@ def test_names(task: str) -> None:
     assert task_name(task) == names.task_name("gymnasium", task) == task
 
 
+@pytest.mark.parametrize(
+    ("package", "task", "kind"),
+    [
+        ("gymnasium", "pong", "an Atari game: choose a configuration such as paper_configs/impala/atari_shallow.py"),
+        ("gymnasium", "PongNoFrameskip-v9", "an Atari game"),
+        ("atari", "CartPole-v1", "a Gymnasium environment: choose a configuration such as paper_configs/impala/gym"),
+        ("mujoco", "my_module:MyEnv-v0", "a Gymnasium environment"),
+    ],
+)
+def test_a_task_of_other_configurations_is_named_as_such(package: str, task: str, kind: str) -> None:
+    with pytest.raises(UnknownTaskError, match=f"^'{task}' is {kind}"):
+        names.task_name(package, task)
+
+
+def test_a_colon_alone_does_not_make_a_task_of_gymnasium() -> None:
+    with pytest.raises(
+        UnknownTaskError, match="^No task of DM Control is called 'walker:wlak'; did you mean walker_walk"
+    ):
+        names.task_name("dm_control", "walker:wlak")
+
+
 def test_keyword_arguments_and_time_limit() -> None:
     kwargs = ml_collections.ConfigDict({"end": 3})
     environment = make(f"{OWN}/Clock-v0", kwargs=kwargs, max_steps=9)

@@ -187,7 +187,21 @@ def test_a_folder_without_permission_is_not_a_full_disk(tmp_path, monkeypatch):
         save(tmp_path, 1)
 
 
-def test_other_variables_are_refused(tmp_path):
-    save(tmp_path, 1)
-    with pytest.raises(AssertionError):
-        checkpoint.restore(tmp_path, tf.train.Checkpoint(y=tf.Variable([1.0, 2.0])), print)
+@pytest.mark.parametrize(
+    ("target", "difference"),
+    [
+        ({"y": [1.0, 2.0]}, "it lacks some variables"),
+        ({"x": [1.0, 2.0, 3.0]}, r"Variable has shape \(2,\) there and \(3,\) here"),
+    ],
+)
+def test_other_variables_are_refused(tmp_path, target, difference):
+    path = save(tmp_path, 1)
+    target = tf.train.Checkpoint(**{name: tf.Variable(value) for name, value in target.items()})
+    for read in (
+        lambda: checkpoint.restore(tmp_path, target, print),
+        lambda: checkpoint.read_variables(path, target),
+    ):
+        with pytest.raises(
+            checkpoint.CheckpointError, match=rf"checkpoint_\d+1 does not fit .* \({difference}\): it is from"
+        ):
+            read()

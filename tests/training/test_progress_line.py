@@ -82,6 +82,22 @@ def test_a_standstill_has_no_end(clock, capsys):
     assert capsys.readouterr().err == "agent  50%  5/10 games, unknown time left, 0 games/s\n"
 
 
+def test_a_count_that_is_reached_at_once_leaves_no_time(clock, capsys):
+    line = ProgressLine("agent", 1, "games")
+    line.update(1, str)
+    line.close()
+    assert capsys.readouterr().err == "agent 100%  1/1 games, 0:00:00 left\n"
+
+
+def test_decades_are_not_counted(clock, capsys):
+    """A budget that is far too large, such as one with an exponent of its own, must not end the run."""
+    line = ProgressLine("agent", 10**30, "steps")
+    line.update(1, str)
+    clock(31.0)
+    line.update(32, str)
+    assert ", over 30 years left, 1 steps/s" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("columns", "end"), [(120, "500 steps/s, return [10]"), (90, "500 steps/s"), (50, "\u2026")])
 def test_a_terminal_has_one_line_that_is_drawn_again_and_cut_at_its_width(clock, monkeypatch, columns, end):
     terminal = Terminal()
