@@ -16,7 +16,7 @@ GIVEN     := $(foreach word,$(MAKEOVERRIDES),$(if $(findstring =,$(word)),$(firs
 UNKNOWN   := $(filter-out $(VARIABLES),$(GIVEN))
 $(if $(UNKNOWN),$(error there is no variable $(UNKNOWN); choose one of $(VARIABLES)))
 
-.PHONY: help setup smoke dmlab vizdoom campaign campaign-plan test test-slow lint types check regression regression-fast regression-bands report serve benchmark benchmark-peer mutations mutations-fast kill-test soak check-all docs docs-serve clean $(PAPERS:%=reproduce-%)
+.PHONY: help setup smoke dmlab vizdoom experiments campaign campaign-plan test test-slow lint types check regression regression-fast regression-bands report serve benchmark benchmark-peer mutations mutations-fast kill-test soak check-all docs docs-serve clean $(PAPERS:%=reproduce-%)
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##|^\$$.*reproduce-%:.*##' $(MAKEFILE_LIST) | sed -E 's/^\$$.*reproduce-%:/reproduce-<paper>:/; s/:.*## /\t/' | expand -t 20
@@ -60,6 +60,9 @@ vizdoom: .venv/vizdoom  ## install ViZDoom's 3D scenarios, without pygame-ce, wh
 .venv/vizdoom: .venv/complete requirements-vizdoom.lock
 	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --requirement requirements-vizdoom.lock
 	@touch $@
+
+experiments: setup  ## list the experiments of all papers, with agents and default tasks
+	$(BIN)/python -m repro.experiments
 
 campaign: setup  ## work through paper_configs/campaign.py on all cores, for weeks; it commits nothing
 	$(BIN)/python -m repro.campaign

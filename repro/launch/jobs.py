@@ -37,6 +37,11 @@ def default_results_dir(scale: str, runs_dir: Path) -> Path:
     return runs_dir / "records" if scale == "smoke" else COMMITTED
 
 
+def papers() -> list[str]:
+    """Returns the names of the papers that have experiments."""
+    return sorted(path.name for path in CONFIGS.iterdir() if any(path.glob("[a-z]*.py")))
+
+
 def experiments(paper: str) -> list[str]:
     """Returns the names of a paper's experiments.
 
@@ -45,9 +50,9 @@ def experiments(paper: str) -> list[str]:
     """
     known = sorted(path.stem for path in (CONFIGS / paper).glob("*.py") if path.stem != "__init__")
     if not known:
-        papers = sorted(path.name for path in CONFIGS.iterdir() if any(path.glob("[a-z]*.py")))
-        near = cli.nearest(paper, papers)
-        raise ValueError(f"no experiments for paper {paper!r}{near} (there are some for {', '.join(papers)})")
+        others = papers()
+        near = cli.nearest(paper, others)
+        raise ValueError(f"no experiments for paper {paper!r}{near} (there are some for {', '.join(others)})")
     return known
 
 
