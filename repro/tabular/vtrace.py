@@ -193,9 +193,7 @@ def value_distance(op: Operator, problem: Problem, policy: np.ndarray) -> float:
     return float(np.abs(fixed - mdps.state_values(problem.mdp, policy)).max())
 
 
-def is_between(
-    x: np.ndarray, one: np.ndarray, other: np.ndarray, norm: Callable[[np.ndarray], np.ndarray | float]
-) -> bool:
+def is_between(x: np.ndarray, one: np.ndarray, other: np.ndarray, norm: Callable[[np.ndarray], np.ndarray]) -> bool:
     """Whether x is no further from each of two ends than these are from each other, by every norm that is returned."""
     whole = norm(one - other) + ROUNDING
     return bool(np.all([norm(x - one) <= whole, norm(x - other) <= whole]))

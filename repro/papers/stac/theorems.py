@@ -99,16 +99,17 @@ def _contraction(
     )
 
 
-def sup_norm(difference: np.ndarray) -> float:
-    """Largest absolute difference of two value functions [S]."""
-    return float(np.abs(difference).max())
+def sup_norm(difference: np.ndarray) -> np.ndarray:
+    """Sup norm of value functions by their difference [S], [1]."""
+    return np.abs(difference).max(keepdims=True)
 
 
-def is_between(problem: Problem, weights: Weights, norm: Callable[[np.ndarray], np.ndarray | float]) -> bool:
+def is_between(problem: Problem, weights: Weights, norm: Callable[[np.ndarray], np.ndarray]) -> bool:
     """Whether the fixed point is between V of pi and V of mu, see `vtrace.is_between`; with `np.abs` in every state."""
     mdp, pi, mu = problem
     policies = vtrace.evaluated_policy(problem, weights), pi, mu
-    return vtrace.is_between(*(mdps.state_values(mdp, policy) for policy in policies), norm)
+    fixed, target, behaviour = (mdps.state_values(mdp, policy) for policy in policies)
+    return vtrace.is_between(fixed, target, behaviour, norm)
 
 
 def smallest_difference(problem: Problem, weights: Weights) -> float:
