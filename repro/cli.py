@@ -329,9 +329,13 @@ def _write(value: object) -> str:
 
 
 def _with_equals_signs(argv: Sequence[str]) -> list[str]:
-    """Returns arguments in which `--config <file>` and `--config.<field> <value>` are joined by an equals sign."""
+    """Returns arguments in which `--config <file>` and `--config.<field> <value>` are joined by an equals sign.
+
+    With a single dash, which flags may have as well, they get the second one.
+    """
     joined: list[str] = []
     for argument in argv:
+        argument = re.sub(r"^-config(?=[.=]|$)", "--config", argument)
         if joined and re.fullmatch(r"--config(\.[\w.]+)?", joined[-1]):
             joined[-1] += f"={argument}"
         else:

@@ -454,7 +454,7 @@ def test_help_lists_config_with_an_example():
 
 def test_help_lists_the_fields_of_a_configuration_that_is_given():
     done = run(
-        "repro.train", "--config=paper_configs/impala/gymnasium.py:smoke", "--config.num_env_steps=2e5", "--help"
+        "repro.train", "-config", "paper_configs/impala/gymnasium.py:smoke", "-config.num_env_steps=2e5", "--help"
     )
     assert (done.returncode, done.stderr) == (0, "")
     fields = done.stdout.split(
