@@ -16,6 +16,7 @@ MISTAKES = {  # of random problems: the row's first words, and the record's name
     "impala": {
         "that rate is eta": "eta",
         "fixed point V of pi_rho_bar": "fixed_point",
+        "and the same fixed point": "truncated_fixed_point",
         "E[q_s] is Q": "unbiased_q",
         "on-policy v_s": "on_policy",
         "on-policy, with lambda": "td_lambda",
@@ -29,7 +30,12 @@ MISTAKES = {  # of random problems: the row's first words, and the record's name
         "Eq. (7): the gradient": "unbiased",
         "Eq. (13): Q~ is V": "consistent",
     },
-    "stac": {"fixed point V": "fixed_point", "alphas of 1": "alpha_1", "alphas of 0": "alpha_0"},
+    "stac": {
+        "fixed point V": "fixed_point",
+        "and the same fixed point": "truncated_fixed_point",
+        "alphas of 1": "alpha_1",
+        "alphas of 0": "alpha_0",
+    },
 }
 
 
@@ -142,11 +148,45 @@ def over_problems(paper, experiment, name):
             "rate_by_c_bar",
             "| halving c_bar brings the rate nearer to 1 | {mean:.3f} [{low:.3f}, {high:.3f}] more,",
         ),
+        (
+            "impala",
+            "truncated_contraction",
+            "| for trajectories of 1, 2 and 3 steps the same bound on the rate | largest ratio {mean:.4f}, with one "
+            "step |",
+        ),
         ("acer", "contraction", "| rate at most gamma | largest ratio {mean:.4f} |"),
+        (
+            "stac",
+            "truncated_contraction",
+            "| for trajectories of 1, 2 and 3 steps the same bound for alpha_rho <= alpha_c | largest ratio "
+            "{mean:.4f}, with one step |",
+        ),
     ],
 )
 def test_rates_on_random_problems(paper, name, row):
     assert f"\n{row.format(**over_problems(paper, 'theorems', name))}" in page(paper)
+
+
+@pytest.mark.parametrize(
+    ("paper", "other", "row"),
+    [
+        (
+            "impala",
+            "between_probabilities",
+            "| pi_rho_bar is between mu and pi | share of problems: {:.3f} by total variation, {:.3f} by each single "
+            "probability |",
+        ),
+        (
+            "stac",
+            "between_states",
+            "| the fixed point is between V of pi and V of mu | **false**, share of problems: {:.3f} by the sup norm, "
+            "{:.3f} in every state |",
+        ),
+    ],
+)
+def test_what_is_between_pi_and_mu(paper, other, row):
+    shares = (over_problems(paper, "theorems", name)["mean"] for name in ("between", other))
+    assert f"\n{row.format(*shares)}\n" in page(paper)
 
 
 @pytest.mark.parametrize(
