@@ -121,7 +121,7 @@ def bootstrap_interval(
         return _count_interval(claim, tasks, parts, numbers, confidence)
     tail = _tail(tasks, confidence, together)
     resampled = claim.over_tasks(np.stack([of_all for (of_all,) in numbers]))
-    low, high = map(statistics.rounded, np.quantile(resampled, [tail, 1 - tail]))
+    low, high = map(statistics.rounded, _ends(claim, resampled, tail))
     return (low, high) if low < high else None
 
 
@@ -164,13 +164,22 @@ def reselected_interval(
         numbers.append(resampled)
     if matched:
         tail = _tail(tasks, confidence, together)
-        ends = np.quantile(claim.over_tasks(np.array(numbers)), [tail, 1 - tail])
+        ends = _ends(claim, claim.over_tasks(np.array(numbers)), tail)
     else:
         tails = [_tail([by_agent], confidence) for by_agent in tasks]
-        of_tasks = [np.quantile(resampled, [tail, 1 - tail]) for resampled, tail in zip(numbers, tails)]
+        of_tasks = [_ends(claim, np.array(resampled), tail) for resampled, tail in zip(numbers, tails)]
         ends = claim.over_tasks(np.array(of_tasks))
     low, high = map(statistics.rounded, ends)
     return (low, high) if low < high else None
+
+
+def _ends(claim: Claim, resampled: np.ndarray, tail: float) -> np.ndarray:
+    """Returns the two quantiles [2] of resamples [R] that leave out a share `tail` at each end.
+
+    `task_measures.RATIO_CAP`, which stands for no number, is not averaged with one: such quantiles are resamples.
+    """
+    low, high = ("lower", "higher") if claim.never else ("linear", "linear")
+    return np.array([np.quantile(resampled, tail, method=low), np.quantile(resampled, 1 - tail, method=high)])
 
 
 def largest_interval(

@@ -17,7 +17,7 @@ from repro.tabular.operators import Operator
 from repro.tabular.paths import ExpectedTargets, Paths, all_paths
 
 ROUNDING = 1e-9
-"""Of distances between policies or values that are solved for in float64."""
+"""Largest rounding of a distance between policies or values, which are solved for in float64."""
 
 
 class Weights(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from repro.evidence import intervals
-from repro.evidence.records import COMMITTED, read_record
+from repro.evidence.records import COMMITTED, ROOT, read_record
 from tests.docs.test_numbers import page, records, unwrapped
 
 
@@ -345,6 +345,14 @@ def test_the_runs_of_dqn_have_these_scores(task, agent):
     numbers = [", ".join(f"{score:.1f}" for score in scores) for scores in (ends, halfway)]
     cells = task.capitalize(), DQN_RUNS[task, agent], *numbers, f"{random['evaluation']['mean']:.1f}"
     assert f"\n| {' | '.join(cells)} |\n" in page("ctrace")
+
+
+def test_the_speed_of_dqn_is_that_of_its_row():
+    cells = r"^\| atari57 \| C-trace-DQN over Retrace-DQN, speed of learning \| < 1 \| (\S+) (\[.*?\]) \| .* undecided"
+    ((value, interval),) = re.findall(cells, (ROOT / "docs/results.md").read_text(), re.M)
+    assert in_ctrace(
+        f"C-trace reaches the final level of Retrace in {value} of the frames, but the interval {interval}"
+    )
 
 
 def test_pong_is_played_as_at_random():

@@ -30,6 +30,13 @@ def test_a_ratio_whose_resamples_are_all_one_number_has_no_interval(tmp_path):
     assert row.note == "no interval, since all runs give the same number"
 
 
+def test_a_level_that_is_never_reached_is_not_averaged_with_a_number():
+    resampled = np.array([0.5, 1.0, task_measures.RATIO_CAP])
+    ends = [claim_intervals._ends(claim_kinds.CLAIMS[name], resampled, 0.25) for name in ("frames_ratio", "trend")]
+    np.testing.assert_array_equal(ends[0], [0.5, task_measures.RATIO_CAP])
+    np.testing.assert_array_equal(ends[1], [0.75, (1.0 + task_measures.RATIO_CAP) / 2])
+
+
 @pytest.mark.parametrize("runs", [2, 3, 4])
 def test_a_bootstrap_takes_four_runs_of_each_agent(tmp_path, runs):
     made = make_runs("impala_shallow", *make_pairs(5, by=40)) + make_runs("other", *make_pairs(runs, by=80))
