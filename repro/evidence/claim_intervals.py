@@ -178,8 +178,10 @@ def _ends(claim: Claim, resampled: np.ndarray, tail: float) -> np.ndarray:
 
     `task_measures.RATIO_CAP`, which stands for no number, is not averaged with one: such quantiles are resamples.
     """
-    low, high = ("lower", "higher") if claim.never else ("linear", "linear")
-    return np.array([np.quantile(resampled, tail, method=low), np.quantile(resampled, 1 - tail, method=high)])
+    if claim.never:
+        ends = np.quantile(resampled, tail, method="lower"), np.quantile(resampled, 1 - tail, method="higher")
+        return np.array(ends)
+    return np.quantile(resampled, [tail, 1 - tail])
 
 
 def largest_interval(
