@@ -120,9 +120,16 @@ VARIANTS = [
     Variant(
         "claim: a bootstrap interval without width is kept",
         CLAIM_INTERVALS,
-        "np.quantile(resampled, [tail, 1 - tail]))\n    return (low, high) if low < high else None",
-        "np.quantile(resampled, [tail, 1 - tail]))\n    return low, high",
+        "_ends(claim, resampled, tail))\n    return (low, high) if low < high else None",
+        "_ends(claim, resampled, tail))\n    return low, high",
         f"{TEST_CLAIM_INTERVALS}::test_a_ratio_whose_resamples_are_all_one_number_has_no_interval",
+    ),
+    Variant(
+        "claim: a level that is not reached averaged with a number",
+        CLAIM_INTERVALS,
+        "    if claim.never:",
+        "    if not claim.never:",
+        f"{TEST_CLAIM_INTERVALS}::test_a_level_that_is_never_reached_is_not_averaged_with_a_number",
     ),
     Variant(
         "claim: the level of random play is not looked at",
