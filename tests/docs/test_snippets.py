@@ -95,7 +95,7 @@ def test_operators_need_tensorflow_alone():
 def test_the_agent_outside_the_suite_trains_and_is_evaluated(tmp_path):
     *_, agent, config = re.findall(r"```python\n(.*?)```", (ROOT / "docs/extending.md").read_text(), re.S)
     for code in (agent, config):
-        (tmp_path / re.match(r"# (\w+\.py)\n", code)[1]).write_text(code)
+        (tmp_path / re.match(r"# (\w+\.py)", code)[1]).write_text(code)
     settings = "--config=my_config.py:smoke", "--config.num_env_steps=400", "--run_dir=run"
     for command in (("repro.train", *settings), ("repro.evaluate", "--run_dir=run", "--episodes=2")):
         done = subprocess.run(
