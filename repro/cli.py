@@ -237,12 +237,15 @@ def _suite_configs() -> list[str]:
 def _check_own(path: str, config: ml_collections.ConfigDict) -> None:
     """Fails if a user's configuration has a field that none of the suite's has, since nothing would read it.
 
-    Also fails if it lacks a required field that all of the suite's configurations with the same algorithm have.
+    Also fails if it lacks a required field that all of the suite's configurations with the same algorithm have. With an
+    algorithm from outside the suite it may have any fields.
     """
     kind = "study" if "study" in config else "algorithm"
     for name in ("agent", kind):
         if name not in config:
             fail(f"{path}: the configuration has no field {name!r}.")
+    if kind == "algorithm" and ":" in config.algorithm:
+        return
     suite = [runpy.run_path(file)["get_config"]() for file in _suite_configs()]
     alike = [_fields(other) for other in suite if other.get(kind) == config[kind]]
     needed = {name for name in set.intersection(*alike) if not _OPTIONAL.match(name)} if alike else set()

@@ -21,15 +21,18 @@ def find_experiment(config: ml_collections.ConfigDict) -> Experiment:
 
     `config.algorithm` is `<paper>.<name>`, for the module `repro/papers/<paper>/experiments/<name>.py` whose
     `make_experiment` builds it. A baseline of one paper that is another paper's algorithm names that paper's module.
+    `<module>:<function>` names any function that does the same, such as one in the current folder.
 
     Raises:
-        ValueError: there is no such module or agent, a number is out of range, or the configuration is from an older
-            version.
+        ValueError: there is no such module, function or agent, a number is out of range, or the configuration is from
+            an older version.
     """
     config = resolve(config)
     check_numbers(config)
     if "algorithm" not in config:
         raise ValueError("the configuration has no field 'algorithm': an older version wrote it; start a new run.")
+    if ":" in config.algorithm:
+        return _find_function(config.algorithm)(config)
     paper, _, name = config.algorithm.partition(".")
     known = _modules(paper, "experiments")
     if name not in known:
@@ -38,6 +41,26 @@ def find_experiment(config: ml_collections.ConfigDict) -> Experiment:
     module = importlib.import_module(f"{__name__}.{paper}.experiments.{name}")
     make_experiment: Callable[[ml_collections.ConfigDict], Experiment] = module.make_experiment
     return make_experiment(config)
+
+
+def _find_function(algorithm: str) -> Callable[[ml_collections.ConfigDict], Experiment]:
+    """Returns the function that `<module>:<function>` names.
+
+    Raises:
+        ValueError: there is no such module or function, or the module cannot be imported.
+    """
+    name, _, function = algorithm.partition(":")
+    try:
+        module = importlib.import_module(name)
+    except Exception as error:  # whatever a user's module raises
+        reason = f"{type(error).__name__}: {error}"
+        raise ValueError(
+            f"algorithm={algorithm!r}: {name} cannot be imported ({reason}). It is looked for in this folder and in "
+            "PYTHONPATH."
+        ) from error
+    if not callable(found := getattr(module, function, None)):
+        raise ValueError(f"algorithm={algorithm!r}: {name} has no function {function!r}.")
+    return found
 
 
 class UnknownStudyError(ValueError):

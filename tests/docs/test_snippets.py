@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import re
 import subprocess
@@ -69,7 +70,7 @@ def test_the_example_of_an_own_config_has_its_argument_and_that_of_a_variant_its
     exec(indented("docs/custom_environment.md", "# my_config.py"), names)
     config = names["get_config"]("smoke")
     assert (config.env.task, config.env.kwargs.stride) == ("my_module:MyEnv-v0", 0.05)
-    code, of_none, of_sweep = re.findall(r"```python\n(.*?)```", (ROOT / "docs/extending.md").read_text(), re.S)
+    code, of_none, of_sweep, *_ = re.findall(r"```python\n(.*?)```", (ROOT / "docs/extending.md").read_text(), re.S)
     config = figure_4_vracer.get_config("smoke")
     exec(code, {"config": config})
     exec(of_sweep, {"config": config})
@@ -89,3 +90,18 @@ def test_operators_need_tensorflow_alone():
     command = [sys.executable, "-c", f"import sys, {modules}\nprint({heavy} & set(sys.modules))"]
     done = subprocess.run(command, cwd=ROOT, env=QUIET, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "set()\n"), done.stderr
+
+
+def test_the_agent_outside_the_suite_trains_and_is_evaluated(tmp_path):
+    *_, agent, config = re.findall(r"```python\n(.*?)```", (ROOT / "docs/extending.md").read_text(), re.S)
+    for code in (agent, config):
+        (tmp_path / re.match(r"# (\w+\.py)", code)[1]).write_text(code)
+    settings = "--config=my_config.py:smoke", "--config.num_env_steps=400", "--run_dir=run"
+    for command in (("repro.train", *settings), ("repro.evaluate", "--run_dir=run", "--episodes=2")):
+        done = subprocess.run(
+            [sys.executable, "-m", *command], cwd=tmp_path, env=QUIET, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    config = json.loads((tmp_path / "run/config.json").read_text())["config"]
+    assert (config["algorithm"], config["agent"]) == ("my_agent:MyExperiment", "impala_asinh")
+    assert "standard deviation over 2 episodes of CartPole-v1" in done.stdout

@@ -15,6 +15,50 @@ def test_an_unknown_algorithm_ends_with_the_choices():
         find_experiment(config)
 
 
+@pytest.fixture
+def outside(tmp_path, monkeypatch):
+    """A module outside the suite, `<name>.py`, with some text."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(name: str, text: str) -> None:
+        (tmp_path / f"{name}.py").write_text(text)
+
+    return write
+
+
+def test_a_function_outside_the_suite_gets_the_resolved_configuration(outside):
+    outside("own_algorithm", "def build(config):\n    return config.agent, config.learner.learning_rate\n")
+    config = atari_shallow.get_config("smoke")
+    config.algorithm, config.agent = "own_algorithm:build", "mine"
+    config.variants = {"mine": {"learner": {"learning_rate": 0.5}}}
+    assert find_experiment(config) == ("mine", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "sentence"),
+    [
+        (
+            "own_missing:build",
+            r"own_missing cannot be imported \(ModuleNotFoundError: No module named 'own_missing'\)\. It",
+        ),
+        (
+            "own_broken:build",
+            r"own_broken cannot be imported \(ZeroDivisionError: division by zero\)\. It is looked for",
+        ),
+        ("own_empty:build", r"own_empty has no function 'build'\.$"),
+        ("own_empty:", r"own_empty has no function ''\.$"),
+        (":build", r" cannot be imported"),
+    ],
+)
+def test_a_function_that_cannot_be_found_is_one_sentence(outside, algorithm, sentence):
+    outside("own_broken", "1 / 0\n")
+    outside("own_empty", "build = 1\n")
+    config = atari_shallow.get_config("smoke")
+    config.algorithm = algorithm
+    with pytest.raises(ValueError, match=rf"^algorithm='{algorithm}': {sentence}"):
+        find_experiment(config)
+
+
 def test_a_configuration_of_an_older_version_ends_in_one_sentence():
     config = atari_shallow.get_config("smoke")
     del config.algorithm

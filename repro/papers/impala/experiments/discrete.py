@@ -26,6 +26,7 @@ TORSOS = ("shallow", "deep")
 
 
 class DiscreteExperiment(OnPolicyExperiment):
+    AGENT: type[ImpalaAgent] = ImpalaAgent
     SAMPLED: Mapping[str, str] = {"learning_rate": "learner", "rmsprop_epsilon": "learner", "entropy_cost": "loss"}
 
     def make_network(self, environment: BatchedEnvironment, seed: int) -> ActorCritic:
@@ -68,7 +69,7 @@ class DiscreteExperiment(OnPolicyExperiment):
     def make_agent(self, environment: BatchedEnvironment, seed: int) -> ImpalaAgent:
         config = self.config
         check_choice("loss.correction", config.loss.correction, CORRECTIONS)
-        return ImpalaAgent(
+        return self.AGENT(
             environment.time_step_spec,
             environment.action_spec,
             network=self.make_network(environment, seed),
