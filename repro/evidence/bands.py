@@ -27,9 +27,10 @@ MIN_RUNS = 5
 """Fewest runs of a group whose runs are each judged by the spread of the others."""
 MIN_DOF = MIN_RUNS - 2
 """Fewest degrees of freedom of a spread: those of the other runs of a group of `MIN_RUNS`."""
-FALSE_ALARM_RATE = 0.002
+FALSE_ALARM_RATE = 0.0025
 """Chance that at least one of all runs judged together is out of its band although all are sound and normal.
 
+The more runs share it, the wider are their bands. It has to be large enough for a run at random level to fall out.
 `tests.evidence.test_false_alarms` measures that it stays under 1 % for other distributions."""
 MIN_LOG_REACH = 0.05
 """Smallest distance from a band's end to the mean of log(score - random): 5 % of the distance to a random player."""
