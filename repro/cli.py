@@ -127,8 +127,9 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
         config = load_config(settings.pop(""))
         _check_settings(config, settings)
         fields = flatten(config)
-        argv = sorted((_with_whole_number(argument, fields) for argument in argv), key=_is_after_config)
-        sys.argv[:] = argv  # in which the flag of the configuration checks this order
+        argv = [_with_whole_number(argument, fields) for argument in argv]
+        if (ordered := _with_fields_after_file(argv)) != argv:
+            sys.argv[:] = argv = ordered  # in sys.argv the flag of the configuration checks the order
     elif settings and "config" in flags.FLAGS:
         fail(f"--config.{min(settings)} changes a field of a configuration; name its file with --config=<file>.")
     try:
@@ -321,9 +322,11 @@ def _with_whole_number(argument: str, values: Mapping[str, object]) -> str:
     return f"{name}={float(text):.0f}" if is_int and _is_whole(text) and not text.isdecimal() else argument
 
 
-def _is_after_config(argument: str) -> bool:
-    """Returns whether an argument sets a field of the configuration, which is known only after its file."""
-    return argument.startswith("--config.")
+def _with_fields_after_file(argv: Sequence[str]) -> list[str]:
+    """Returns arguments with fields of the configuration that precede its file behind it, all others in their order."""
+    place = next(i for i, argument in enumerate(argv) if argument.startswith("--config="))
+    early = [argument for argument in argv[:place] if argument.startswith("--config.")]
+    return [*(argument for argument in argv[:place] if argument not in early), argv[place], *early, *argv[place + 1 :]]
 
 
 def _write(value: object) -> str:
