@@ -50,12 +50,12 @@ def load(paper: str, configs_dir: pathlib.Path) -> Mapping[str, Behaviour]:
 
 def names_of(paper: str, experiment: str, agent: str, configs_dir: pathlib.Path) -> list[str]:
     """Returns the names of an agent's behaviours: one, or none if nothing is trained."""
-    place = f"{experiment}/{agent}"
-    return [
-        name
-        for name, found in load(paper, configs_dir).items()
-        if any(fnmatch.fnmatchcase(place, pattern) for pattern in found.agents)
-    ]
+    return [name for name, found in load(paper, configs_dir).items() if is_of(found.agents, experiment, agent)]
+
+
+def is_of(patterns: Sequence[str], experiment: str, agent: str) -> bool:
+    """Returns whether an agent is one of those that the patterns of a behaviour name, see `Behaviour.agents`."""
+    return any(fnmatch.fnmatchcase(f"{experiment}/{agent}", pattern) for pattern in patterns)
 
 
 def version_of(paper: str, experiment: str, agent: str, configs_dir: pathlib.Path) -> int:

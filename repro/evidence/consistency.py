@@ -48,14 +48,14 @@ def find_errors(stored: Sequence[StoredRecord]) -> list[ValidationError]:
 
 
 def _contradictions(record: Mapping[str, Any]) -> Iterator[str]:
-    field, evaluation = budget_field(record), record["evaluation"]
+    field, evaluation, is_study = budget_field(record), record["evaluation"], "study" in record["config"]
     budget, unit = record[field], counted(field)
     rate = record[f"{field.removeprefix('num_env_')}_per_second"]
     if not math.isclose(rate * record["wall_seconds"], budget, rel_tol=RATE_ROUNDING, abs_tol=1.0):
         yield f"{rate} {unit} per second over {record['wall_seconds']} seconds are not {budget} {unit}"
     ends = [record["curve"][-1][0]] if record["curve"] else []
     series = record.get("series", {"columns": [], "rows": []})
-    if "study" not in record["config"] and series["rows"]:
+    if not is_study and series["rows"]:
         ends += [series["rows"][-1][i] for i, name in enumerate(series["columns"]) if name in BUDGET_FIELDS]
     if ends and max(ends) > budget:
         yield f"its curve or log reaches {max(ends):.0f} {unit}, more than its budget of {budget}"
@@ -64,6 +64,6 @@ def _contradictions(record: Mapping[str, Any]) -> Iterator[str]:
     std = sample_std(evaluation["returns"])
     if not math.isclose(evaluation["std"], std, rel_tol=ROUNDING, abs_tol=ROUNDING):
         yield f"evaluation.std is {evaluation['std']} but the returns have std {std}"
-    if "study" not in record["config"]:
+    if not is_study:
         of_studies = [name for name in ("exact", "interval") if name in evaluation]
         yield from (f"evaluation.{name} is there, which only a study has" for name in of_studies)

@@ -1,6 +1,5 @@
 """Behaviour versions: which agents they belong to, and which records and rows they make stale."""
 
-import fnmatch
 import functools
 import json
 import shutil
@@ -140,12 +139,7 @@ def then_and_now():
         names = behaviour.names_of(paper, experiment, agent, staleness.CONFIGS_DIR)
         if names and staleness.stale_reason(record) is None:
             earlier = golden_values_at(record["git_commit"], paper) or {}
-            place = f"{experiment}/{agent}"
-            then = [
-                values
-                for agents, values in earlier.items()
-                if any(fnmatch.fnmatchcase(place, pattern) for pattern in agents)
-            ]
+            then = [values for agents, values in earlier.items() if behaviour.is_of(agents, experiment, agent)]
             now = behaviour.load(paper, staleness.CONFIGS_DIR)[names[0]].values
             found.append((f"{paper}.{names[0]}", then[0] if then else None, now))
     return found
