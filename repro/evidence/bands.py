@@ -6,10 +6,11 @@ A band is the prediction interval of one further run,
 
 with Student's quantile t. The spread s is the std of the n runs themselves if there are enough of them, and otherwise
 that of their family, which is the related groups of runs. Scores for which more is better count as
-log(score - random), where `random` is the score of a random player, if every run surpasses it: runs differ by factors
-rather than by points, and a score at the random level is then below any band. Such a band reaches at least
-`MIN_LOG_REACH` from the mean, because runs that all have a task's highest score do not show how much a run loses that
-misses it in some episodes. Bands are computed from the records each time and are not stored.
+log(score - random), where `random` is the upper end of the interval of a random player's score, if every run surpasses
+it: runs differ by factors rather than by points, and a score that a random player may have is then below any band,
+however wide. Such a band reaches at least `MIN_LOG_REACH` from the mean, because runs that all have a task's highest
+score do not show how much a run loses that misses it in some episodes. Bands are computed from the records each time
+and are not stored.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ MIN_DOF = MIN_RUNS - 2
 FALSE_ALARM_RATE = 0.0025
 """Chance that at least one of all runs judged together is out of its band although all are sound and normal.
 
-The more runs share it, the wider are their bands. It has to be large enough for a run at random level to fall out.
-`tests.evidence.test_false_alarms` measures that it stays under 1 % for other distributions."""
+The more runs share it, the wider are their bands. `tests.evidence.test_false_alarms` measures that it stays under 1 %
+for other distributions."""
 MIN_LOG_REACH = 0.05
 """Smallest distance from a band's end to the mean of log(score - random): 5 % of the distance to a random player."""
 ROUNDING = 1e-9
@@ -65,6 +66,8 @@ class Band:
         better: which side is a regression: with `more` or `above` a number below `low`, with `less` or `under` a number
             above `high`, with `equal` both.
         low, high: ends of the band; None on a side that is never a regression.
+        level: score that a random player may have, which is below the band however near its low end is; None for a band
+            in plain scores.
         seeds, values: seeds and scores of the runs that the band was made from.
         spread: `own` if the spread is that of these runs, `pooled` if it is that of their family.
         false_alarm_rate: chance that one sound run is out of the band.
@@ -76,6 +79,7 @@ class Band:
     better: published.Better
     low: float | None
     high: float | None
+    level: float | None
     seeds: Sequence[int]
     values: Sequence[float]
     spread: str
@@ -86,7 +90,11 @@ class Band:
         """Returns whether a run's number is in the band or on a side that is never a regression."""
         below = self.low is not None and value < self.low - ROUNDING * abs(self.low)
         above = self.high is not None and value > self.high + ROUNDING * abs(self.high)
-        return not (below or above)
+        return not (self.is_random(value) or below or above)
+
+    def is_random(self, value: float) -> bool:
+        """Returns whether scores count above random play and a random player may have this one."""
+        return self.level is not None and value <= self.level
 
 
 def spread_of(groups: Sequence[np.ndarray]) -> Spread:
@@ -134,7 +142,7 @@ def on_band_scale(values: np.ndarray, level: float | None) -> np.ndarray:
 
     Args:
         values: scores of any shape; those at or below the level become -inf.
-        level: score of a random player, or None.
+        level: score that a random player may have, or None.
     """
     if level is None:
         return values
@@ -154,7 +162,7 @@ def make_band(
         runs: one or more valid current records of one scale. From `MIN_RUNS - 1` on (a group of `MIN_RUNS` without the
             run to be judged) the band has their own spread, with fewer that of the family.
         better: which numbers are better, as in `published.Better`.
-        level: score of a random player, below that of every run; None for a band in plain scores.
+        level: score that a random player may have, below that of every run; None for a band in plain scores.
         family: scores of each related group, [n], as `on_band_scale` returns them.
         false_alarm_rate: chance in (0, 1) that one sound, normally distributed run is out of the band; for `equal` each
             side has half of it.
@@ -185,6 +193,7 @@ def make_band(
         better=better,
         low=None if better in ("less", "under") else float(low),
         high=None if better in ("more", "above") else float(high),
+        level=level,
         seeds=[run["seed"] for run in runs],
         values=plain.tolist(),
         spread="own" if own else "pooled",

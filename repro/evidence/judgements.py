@@ -103,6 +103,11 @@ class Judgement:
             return (
                 f"{self.path} holds {self.value:.6g} {self.band.unit}, out of its band as a known outlier ({expected})"
             )
+        if self.band.is_random(self.value):
+            return (
+                f"{self.path} holds {self.value:.6g} {self.band.unit}, no more than the {self.band.level:.6g} that a "
+                f"random player may have ({expected}); rerun it with: {self.command}"
+            )
         end, side = (low, "below") if low is not None and self.value < low else (high, "above")
         assert end is not None
         return (
@@ -214,13 +219,16 @@ class Reference:
         return self._members[key, without]
 
     def _level(self, runs: Sequence[Mapping[str, Any]]) -> float | None:
-        """Returns a random player's score; None if it is unknown, a run does not surpass it, or more is not better."""
+        """Returns the upper end of a random player's score.
+
+        It is None if the score is unknown, a run does not surpass its upper end, or more is not better.
+        """
         if "env" not in runs[0]["config"] or self._better(runs[0]) not in ("more", "above"):
             return None
         known = self._levels.get(random_player.game_of(runs[0]))
-        if known is None or any(run["evaluation"]["mean"] <= known.mean for run in runs):
+        if known is None or any(run["evaluation"]["mean"] <= known.upper for run in runs):
             return None
-        return known.mean
+        return known.upper
 
     def _better(self, record: Mapping[str, Any]) -> published.Better:
         printed = published.published_row(*comparisons.key_of(record), self._published_dir)

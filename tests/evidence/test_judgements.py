@@ -140,6 +140,18 @@ def test_above_random_play_other_tasks_are_of_the_family(runs):
     assert random[0]["evaluation"]["mean"] < low < 10.0
 
 
+@pytest.mark.parametrize(("above", "falls_out"), [(0.0, True), (1e-9, False)])
+def test_a_score_that_random_play_may_have_is_below_the_widest_band(runs, above, falls_out):
+    random = random_records(final=1.0)
+    (level,) = random_player.levels(random).values()
+    far = [_with_score(run, level.upper + 100.0**place) for place, run in enumerate(runs)]
+    rerun = _with_score(runs[0], level.upper + above)
+    assert level.mean < level.upper
+    found = _judge_rerun(rerun, [*far, *random])
+    assert found.fell_out == falls_out
+    assert (f"no more than the {level.upper:.6g} that a random player may have" in found.message) == falls_out
+
+
 def test_a_single_run_is_not_judged_and_says_so(runs):
     (found,) = judgements.judge([_store(runs[0])], judgements.Reference([_store(runs[0])]))
     assert (found.kind, found.fell_out) == (judgements.UNJUDGED, False)
@@ -222,7 +234,9 @@ def test_the_command_makes_exactly_that_record():
             assert (job.config.agent, job.record_paths) == (item.record["agent"], [place])
 
 
-@pytest.mark.parametrize(("score", "words"), [(20.0, "in its band from"), (1.0, "below the end")])
+@pytest.mark.parametrize(
+    ("score", "words"), [(20.0, "in its band from"), (2.0, "below the end"), (1.0, "that a random player may have")]
+)
 def test_reproduce_says_whether_a_rerun_is_in_the_committed_band(monkeypatch, score, words):
     monkeypatch.chdir(records.ROOT)
     (item,) = (item for item in committed() if item.record["agent"] == "impala_shallow" and item.record["seed"] == 3)
