@@ -38,7 +38,12 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.variants = ml_collections.ConfigDict(  # agents, each with the fields that it changes
         {
             "vracer_refer": vracer,
-            "ddpg_refer": {"learner": learner, "exploration": ddpg.exploration, "recorded": ddpg.recorded},
+            "ddpg_refer": {
+                "learner": learner,
+                "exploration": ddpg.exploration,
+                "prioritised": {"annealing": ddpg.prioritised.annealing},
+                "recorded": ddpg.recorded,
+            },
         }
     )
     return config

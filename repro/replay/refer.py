@@ -248,7 +248,7 @@ class ReferMemory:
     def sample_prioritised(
         self, rng: np.random.Generator, batch: int, alpha: float, beta: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Samples steps by the rank of their latest priority (a new step has the highest); see `RankHeap`.
+        """Samples steps by the rank of their latest priority; steps without one weigh as rank 1 does. See `RankHeap`.
 
         Args:
             rng: random number generator.
@@ -454,8 +454,8 @@ class ReferMemory:
         if self._statistics is not None:
             state["state_mean"], state["state_std"] = (array.copy() for array in self._statistics)
         if self._ranks is not None:
-            ranked, state["priorities"], state["priorities_written"] = self._ranks.ordered()
-            state["ranked"] = (ranked - self._head) % self._capacity
+            ranked, state["priorities"], new, state["priorities_written"] = self._ranks.ordered()
+            state["ranked"], state["not_ranked"] = ((part - self._head) % self._capacity for part in (ranked, new))
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -497,8 +497,10 @@ class ReferMemory:
         self._c_max = float(state["c_max"])
         self._count_far_policy()
         if self._ranks is not None:
-            ranked = (np.asarray(state["ranked"], np.int64) + self._head) % self._capacity
-            self._ranks.restore(ranked, state["priorities"], int(state["priorities_written"]))
+            ranked, new = (
+                (np.asarray(state[name], np.int64) + self._head) % self._capacity for name in ("ranked", "not_ranked")
+            )
+            self._ranks.restore(ranked, state["priorities"], new, int(state["priorities_written"]))
         self.check_valid()
 
     def check_valid(self) -> None:

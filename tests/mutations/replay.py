@@ -504,15 +504,15 @@ VARIANTS = [
     Variant(
         "ranks: from 0",
         RANKS,
-        "np.arange(1, self._heap.size + 1, dtype=np.float64)",
-        "np.arange(2, self._heap.size + 2, dtype=np.float64)",
+        "np.arange(1, self._order.size + 1, dtype=np.float64)",
+        "np.arange(2, self._order.size + 2, dtype=np.float64)",
         f"{TEST_PRIORITISED}::test_frequencies_follow_the_ranks",
     ),
     Variant(
         "ranks: independent samples, no ranges",
         RANKS,
-        "(np.arange(batch) + rng.random(batch)) * (cumulative[-1] / batch)",
-        "rng.random(batch) * cumulative[-1]",
+        "(np.arange(batch) + rng.random(batch)) * (total / batch)",
+        "rng.random(batch) * total",
         f"{TEST_PRIORITISED}::test_a_batch_takes_one_from_each_range_of_equal_probability",
     ),
     Variant(
@@ -532,11 +532,19 @@ VARIANTS = [
         slow=True,
     ),
     Variant(
-        "ranks: new rows have the lowest priority",
+        "ranks: new rows share the weight of one",
         RANKS,
-        "priority = self._priority[self._heap[0]] if self.size else np.float32(1.0)",
-        "priority = np.float32(0.0)",
-        f"{TEST_PRIORITISED}::test_random_operations_keep_the_heap_and_its_rows",
+        "total = self._new + (",
+        "total = min(self._new, 1) + (",
+        f"{TEST_PRIORITISED}::test_each_new_row_is_sampled_as_often_as_rank_1",
+        slow=True,
+    ),
+    Variant(
+        "ranks: rows stay new after a priority",
+        RANKS,
+        "if places[row] >= ranked:",
+        "if False:",
+        f"{TEST_PRIORITISED}::test_a_row_is_new_until_its_priority_is_written",
         slow=True,
     ),
     Variant(
@@ -550,7 +558,7 @@ VARIANTS = [
     Variant(
         "ranks: never sorted",
         RANKS,
-        "if self._written >= self._heap.size:",
+        "if self._written >= self._order.size:",
         "if False:",
         f"{TEST_PRIORITISED}::test_the_order_is_exact_again_after_as_many_writes_as_rows_fit",
         slow=True,

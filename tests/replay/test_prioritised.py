@@ -1,4 +1,4 @@
-"""Rank-based sampling: frequencies, weights, order."""
+"""Rank-based sampling: frequencies, weights, order, and rows without a priority."""
 
 from __future__ import annotations
 
@@ -62,28 +62,32 @@ def test_weights_are_those_of_the_probabilities_over_the_largest():
 
 
 def test_random_operations_keep_the_heap_and_its_rows():
-    heap, random, present, priority = RankHeap(40), np.random.default_rng(4), [], {}
+    heap, random, new, priority = RankHeap(40), np.random.default_rng(4), set(), {}
     for _ in range(400):
-        kind = random.choice(["insert", "remove", "write"])
-        if kind == "insert" and len(present) < 40:
-            row = int(random.choice(sorted(set(range(40)) - set(present))))
-            highest = max((priority[other] for other in present), default=1.0)
-            heap.insert(np.array([row]))
-            present.append(row)
-            priority[row] = highest
+        kind = random.choice(["insert", "remove", "write"], p=[0.5, 0.3, 0.2])
+        absent = sorted(set(range(40)) - new - set(priority))
+        present = sorted(new | set(priority))
+        if kind == "insert" and len(absent) > 2:
+            rows = random.choice(absent, 3, replace=False)
+            heap.insert(rows)
+            new |= set(rows.tolist())
         elif kind == "remove" and present:
-            row = present.pop(int(random.integers(len(present))))
+            row = int(random.choice(present))
             heap.remove(np.array([row]))
+            new.discard(row)
+            priority.pop(row, None)
         elif kind == "write" and present:
             rows = random.choice(present, 5)
             values = random.random(5).astype(np.float32)
             heap.write(rows, values)
             priority |= dict(zip(rows.tolist(), values.tolist()))
-        assert heap.find_error(np.array(present, int)) is None
-        rows, values, _ = heap.ordered()
-        assert dict(zip(rows.tolist(), values.tolist())) == pytest.approx({row: priority[row] for row in present})
-        if present:
-            assert values[0] == pytest.approx(max(priority[row] for row in present))
+            new -= set(rows.tolist())
+        assert heap.find_error(np.array([*new, *priority], int)) is None
+        rows, values, without, _ = heap.ordered()
+        assert dict(zip(rows.tolist(), values.tolist())) == pytest.approx(priority)
+        assert sorted(without.tolist()) == sorted(new)
+        if priority:
+            assert values[0] == pytest.approx(max(priority.values()))
 
 
 def test_the_order_is_exact_again_after_as_many_writes_as_rows_fit():
@@ -98,27 +102,65 @@ def test_the_order_is_exact_again_after_as_many_writes_as_rows_fit():
     assert heap.find_error(np.arange(64)) is None
 
 
-def test_new_rows_have_the_highest_priority():
+def with_new_rows(new, alpha):
+    """The heap of `filled` with more rows; returns the rows in order, and the probability of each."""
     heap, ranked = filled()
-    heap.insert(np.array([60, 61]))
-    rows, values, _ = heap.ordered()
-    assert np.all(values[np.isin(rows, [60, 61])] == values.max())
     heap.sort()
-    assert set(heap.ordered()[0][:3].tolist()) == {60, 61, int(ranked[0])}
+    heap.insert(new)
+    weight = np.r_[np.ones(new.size), np.arange(1, 51.0) ** -alpha]
+    return heap, np.r_[new, ranked], weight / weight.sum()
 
 
-def test_new_rows_lie_deep_in_the_heap_until_it_is_sorted():
-    """As ReF-ER's page says of a thousand steps in a memory of 2^18: less than 1 % of the samples, then 6 %."""
+def test_each_new_row_is_sampled_as_often_as_rank_1():
+    heap, rows, probability = with_new_rows(np.array([60, 61, 55]), 0.7)
+    random = np.random.default_rng(6)
+    sampled = np.concatenate([heap.sample(random, 4, 0.7, 0.0)[0] for _ in range(5_000)])
+    counts = np.array([np.count_nonzero(sampled == row) for row in rows])
+    assert counts.sum() == sampled.size
+    assert stats.chisquare(counts, sampled.size * probability).pvalue > 0.01
+
+
+def test_weights_of_new_rows_are_those_of_their_probability():
+    heap, rows, probability = with_new_rows(np.array([60, 61, 55]), 0.7)
+    weight = (53 * probability) ** -0.4
+    expected = dict(zip(rows.tolist(), weight / weight.max()))
+    sampled, weights = heap.sample(np.random.default_rng(7), 32, 0.7, 0.4)
+    assert np.isin(sampled, [60, 61, 55]).any()
+    np.testing.assert_allclose(weights, [expected[row] for row in sampled.tolist()], rtol=1e-6)
+
+
+def test_rows_are_sampled_uniformly_before_any_has_a_priority():
+    heap = RankHeap(8)
+    heap.insert(np.array([5, 2, 7, 1]))
+    rows, weights = heap.sample(np.random.default_rng(8), 8, 0.7, 0.4)
+    assert sorted(rows.tolist()) == [1, 1, 2, 2, 5, 5, 7, 7]
+    np.testing.assert_array_equal(weights, 1.0)
+
+
+def test_a_thousand_new_steps_have_half_of_the_samples():
+    """In a memory of 2^18 with the exponent 0.5, as ReF-ER's page says."""
     size, new = 2**18, np.arange(1_000)
     heap = RankHeap(size)
-    heap.restore(np.arange(size), np.linspace(1.0, 0.0, size, dtype=np.float32), 0)
-    heap.remove(new)
-    heap.insert(new)
-    probability = np.arange(1, size + 1.0) ** -0.5
-    probability /= probability.sum()
-    share = probability[np.isin(heap.ordered()[0], new)].sum()
-    assert new.size / size < share < 0.01
-    heap.sort()
-    ranked = heap.ordered()[0]
-    assert set(ranked[:1_001].tolist()) == {*new.tolist(), 1_000}  # the highest of the others is as high
-    assert round(probability[np.isin(ranked, new)].sum(), 2) == 0.06
+    heap.restore(np.arange(1_000, size), np.linspace(1.0, 0.0, size - 1_000, dtype=np.float32), new, 0)
+    sampled, _ = heap.sample(np.random.default_rng(9), 100_000, 0.5, 0.5)
+    assert round(np.isin(sampled, new).mean(), 2) == 0.49
+
+
+def test_a_row_is_new_until_its_priority_is_written():
+    heap, _ = filled()
+    heap.insert(np.array([60, 61]))
+    heap.write(np.array([60]), np.array([0.5], np.float32))
+    rows, values, new, _ = heap.ordered()
+    assert dict(zip(rows.tolist(), values.tolist()))[60] == 0.5
+    assert new.tolist() == [61]
+
+
+def test_restored_rows_are_sampled_as_before():
+    heap, _ = filled()
+    heap.insert(np.array([60, 61, 55]))
+    heap.remove(np.array([60, 3]))
+    other, _ = filled(20, seed=1)
+    other.restore(*heap.ordered())
+    for batch in range(1, 9):
+        for found, expected in zip(*(h.sample(np.random.default_rng(batch), 8, 0.7, 0.4) for h in (other, heap))):
+            np.testing.assert_array_equal(found, expected)

@@ -387,7 +387,9 @@ def test_restored_memory_continues_identically():
     first.update(serials, np.exp(random.normal(0, 0.5, 30)), random.normal(size=30))
     first.set_priorities(serials, random.normal(size=30))
     state = first.get_state()
-    assert all(np.size(array) in (1, 3) or len(array) in (len(first), first.episodes) for array in state.values())
+    ranked = len(set(serials.tolist()))
+    lengths = (len(first), first.episodes, ranked, len(first) - ranked)
+    assert all(np.size(array) in (1, 3) or len(array) in lengths for array in state.values())
     second, _ = memory_of([7], prioritised=True)
     second.set_state(state)
     generators = [np.random.default_rng(5), np.random.default_rng(5)]
@@ -421,6 +423,8 @@ def test_restored_memory_continues_identically():
         (lambda m: setattr(m, "_count", 3), "2 episodes are stored, but 3 are counted"),
         (lambda m: m._free.__setitem__(0, 0), "used and free slots together"),
         (lambda m: m._ranks.remove(np.array([4])), "prioritised rows are not the stored steps"),
+        (lambda m: m._ranks.remove(np.array([16])), "prioritised rows are not the stored steps"),
+        (lambda m: m._ranks._place.__setitem__(16, 3), "places of prioritised rows do not match their order"),
         (lambda m: m._ranks._priority.__setitem__(12, 99.0), "higher priority than the one above it"),
         (lambda m: setattr(m, "_scale", 0.0), "the reward scale is 0.0"),
     ],
@@ -429,6 +433,7 @@ def test_every_broken_invariant_is_named(spoil, message):
     memory, _ = memory_of([10, 10], prioritised=True)
     memory.set_c_max(4.0)
     memory.update(np.array([8]), np.array([3.9999]), np.array([0.0]))
+    memory.set_priorities(np.arange(15), np.arange(15.0))
     memory.check_valid()
     spoil(memory)
     with pytest.raises(RuntimeError, match=message):
@@ -514,7 +519,7 @@ def test_the_memory_of_a_full_one_is_that_of_its_rows(prioritised):
     if prioritised:
         memory.sample_prioritised(np.random.default_rng(0), 4, 0.5, 0.5)
         ranks = memory._ranks
-        arrays += [ranks._priority, ranks._heap, ranks._rank, ranks._cumulative]
+        arrays += [ranks._priority, ranks._order, ranks._place, ranks._cumulative]
     assert sum(array.nbytes for array in arrays) == ReferMemory.nbytes(64, 3, 2, prioritised)
 
 

@@ -1,8 +1,9 @@
 """Rank-based prioritised replay (PER; Schaul et al. 2016), with which Section 5 compares ReF-ER.
 
-The step with the i-th largest absolute TD error is sampled with probability P(i) = i**-alpha / sum_j j**-alpha. Its
-loss is multiplied by its importance weight (n P(i))**-beta, divided by the largest weight of all n steps. The TD error
-is that of the method's value loss: V - V_tbc for V-RACER (Eq. 9), Q minus the one-step target for DDPG and NAF (Eq. 2).
+The step with the i-th largest absolute TD error is sampled with a probability P(i) in proportion to i**-alpha, and a
+step that was never sampled as the first is. Its loss is multiplied by its importance weight (n P(i))**-beta, divided by
+the largest weight of all n steps. The TD error is that of the method's value loss: V - V_tbc for V-RACER (Eq. 9), Q
+minus the one-step target for DDPG and NAF (Eq. 2).
 """
 
 from __future__ import annotations

@@ -23,28 +23,28 @@ def new_agent(name):
 
 
 class NaiveRanks:
-    """A list of all steps, sorted by their errors whenever it is sampled from."""
+    """All steps with their errors, None for those that were never sampled; sorted whenever it is sampled from."""
 
     def __init__(self):
         self.errors = {}
 
     def enter(self, serials):
-        highest = max(self.errors.values(), default=1.0)
-        self.errors |= dict.fromkeys(serials, highest)
+        self.errors |= dict.fromkeys(serials)
 
     def leave(self, serials):
         for serial in serials:
             del self.errors[serial]
 
     def sample(self, uniform, alpha, beta):
-        """One step from each range, at the points `uniform` of it, and its weight."""
-        ranked = sorted(self.errors, key=lambda serial: -self.errors[serial])
-        probability = np.arange(1, len(ranked) + 1.0) ** -alpha
+        """The error of one step from each range, at the points `uniform` of it, and its weight."""
+        errors = sorted(self.errors.values(), key=lambda error: -np.inf if error is None else -error)
+        new = errors.count(None)
+        probability = np.r_[np.ones(new), np.arange(1, len(errors) - new + 1.0) ** -alpha]
         probability /= probability.sum()
         points = (np.arange(len(uniform)) + uniform) / len(uniform)
         places = [int(np.flatnonzero(np.cumsum(probability) > point)[0]) for point in points]
-        weights = (len(ranked) * probability) ** -beta
-        return [ranked[place] for place in places], weights[places] / weights.max()
+        weights = (len(errors) * probability) ** -beta
+        return [errors[place] for place in places], weights[places] / weights.max()
 
 
 @pytest.mark.parametrize(("agent", "exponent"), [("vracer_per", 0.625), ("naf_per", 0.625), ("ddpg_per", 0.5)])
@@ -59,7 +59,7 @@ def test_k_1_samples_weighs_and_ranks_as_a_naive_twin_does(tmp_path, monkeypatch
     run = build(tmp_path, agent="vracer_per", frames=40, steps_per_call=1, max_steps=30)
     memory, agent, twin = run._memory, run._agent, NaiveRanks()
     add, sample, train = memory.add_episode, memory.sample_prioritised, agent.train
-    known, calls = set(), []
+    known, calls, has_new = set(), [], []
 
     def adding(*arguments):
         add(*arguments)
@@ -77,10 +77,10 @@ def test_k_1_samples_weighs_and_ranks_as_a_naive_twin_does(tmp_path, monkeypatch
         rng.bit_generator.state = state
         indices, weights = sample(rng, batch, alpha, beta)
         expected, expected_weights = twin.sample(uniform, 0.5, beta)
-        errors = [twin.errors[serial] for serial in indices.tolist()]
-        np.testing.assert_array_equal(errors, [twin.errors[serial] for serial in expected])  # the rank's error
+        assert [twin.errors[serial] for serial in indices.tolist()] == expected
         np.testing.assert_allclose(weights, expected_weights, rtol=1e-5)
         calls.append((indices, weights, beta))
+        has_new.append(None in expected and set(expected) != {None})
         return indices, weights
 
     def learning(batch, beta, c_max, rate, weight):
@@ -96,6 +96,7 @@ def test_k_1_samples_weighs_and_ranks_as_a_naive_twin_does(tmp_path, monkeypatch
     list(run)
     assert len(calls) == 40
     np.testing.assert_allclose([beta for *_, beta in calls], 0.5 + 0.5 * 5e-7 * np.arange(40), rtol=1e-12)
+    assert sum(has_new) > 5
     assert len(set(twin.errors.values())) > 500  # priorities were written
     memory.check_valid()
 
