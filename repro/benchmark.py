@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pkgutil
+from pathlib import Path
 from typing import Any
 
 from absl import flags
@@ -12,12 +14,16 @@ from absl import flags
 from repro import benchmarks, cli
 from repro.environments.lookup import MissingModuleError
 
-WHAT = flags.DEFINE_enum(
-    "what",
-    "impala_atari",
-    sorted(module.name for module in pkgutil.iter_modules(benchmarks.__path__) if not module.ispkg),
-    "What to measure.",
-)
+
+def _first_line(name: str) -> str:
+    """Returns the first line of a benchmark's documentation, without importing TensorFlow."""
+    text = Path(benchmarks.__path__[0], f"{name}.py").read_text(encoding="utf-8")
+    return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0].removeprefix("Benchmark of ")
+
+
+NAMES = sorted(module.name for module in pkgutil.iter_modules(benchmarks.__path__) if not module.ispkg)
+WHAT = flags.DEFINE_enum("what", "impala_atari", NAMES, "What to measure.")
+flags.FLAGS["what"].help = "\n".join(["What to measure:", *(f"{name}: {_first_line(name)}" for name in NAMES)])
 CONFIG = cli.define_config()
 JSON = cli.define_json()
 SECONDS = flags.DEFINE_float("seconds", 8.0, "Seconds of each measurement.", 0.1)

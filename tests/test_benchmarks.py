@@ -562,6 +562,14 @@ def test_what_v_racer_cannot_do_without_is_simulated_and_multiplied(monkeypatch)
     assert sorted(shape for shape in products if shape[0] > 1) == sorted(forward + to_inputs + to_weights)
 
 
+def test_the_help_says_what_each_benchmark_measures(tmp_path):
+    lines = run_command(tmp_path, "repro.benchmark", "--help").stdout.splitlines()
+    assert len(benchmark.NAMES) > 10
+    for name in benchmark.NAMES:
+        (line,) = (line.strip() for line in lines if line.strip().startswith(f"{name}: "))
+        assert len(line) > len(name) + 30
+
+
 @pytest.mark.slow
 def test_what_is_not_built_is_one_sentence(tmp_path):
     command = [sys.executable, "-m", "repro.benchmark", "--what=impala_dmlab"]
