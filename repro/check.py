@@ -173,8 +173,9 @@ def as_json(result: CheckResult) -> dict[str, Any]:
 def show(result: CheckResult, console: rich.console.Console) -> None:
     """Prints the rows with records (except random play), the counts of all rows, stale records, errors, regressions."""
     shown = [row for row in result.rows if row.seeds and not tables.is_random_play(row)]
-    if shown:
-        console.print(tables.terminal_table(shown, console.width))
+    for paper, rows in tables.by_paper(shown).items():
+        console.print(tables.PAPERS.get(paper, paper), style="bold")
+        console.print(tables.terminal_table(rows, console.width))
     for paper, counts in _counts(result.rows).items():
         text = ", ".join(f"{count} {name}" for name, count in counts.items())
         held = result.settings.get(paper, collections.Counter())

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
+import numpy as np
 import rich.box
 import rich.console
 import rich.table
@@ -263,17 +264,18 @@ def _min_widths(columns: Mapping[str, Sequence[str]]) -> list[int]:
 
 
 def _widths(columns: Mapping[str, Sequence[str]], width: int) -> list[int]:
-    """Returns the width of each column: at least that of its words if they fit, and more for the longest texts."""
-    whole = [
-        max(len(line) for text in (header, *texts) for line in text.splitlines()) for header, texts in columns.items()
-    ]
-    widths, room = _min_widths(columns), _room(columns, width)
-    while sum(widths) > room and max(widths) > 1:
-        widths[widths.index(max(widths))] -= 1
-    while sum(widths) < min(room, sum(whole)):
-        fullness = [text / column for text, column in zip(whole, widths)]
-        widths[fullness.index(max(fullness))] += 1
-    return widths
+    """Returns the width of each column: at least that of its words if they fit, and more where rows become shorter."""
+    widths, room = np.array(_min_widths(columns)), _room(columns, width)
+    while widths.sum() > room and widths.max() > 1:
+        widths[widths.argmax()] -= 1
+    longest = [[max(map(len, text.splitlines()), default=0) for text in texts] for texts in columns.values()]
+    lengths = np.maximum(longest, np.array([[len(header)] for header in columns]))  # [columns, rows]
+    whole = lengths.max(axis=1)
+    wider = np.eye(len(widths), dtype=int)
+    while widths.sum() < min(room, whole.sum()):
+        lines = lengths / (widths + wider)[:, :, np.newaxis]  # [wider column, columns, rows]
+        widths[np.where(widths < whole, lines.max(axis=1).sum(axis=1), np.inf).argmin()] += 1
+    return widths.tolist()
 
 
 def markdown_table(rows: Sequence[Row]) -> str:

@@ -144,6 +144,15 @@ def test_no_word_is_broken_and_no_line_is_too_long(rows, width):
     assert max(map(len, file.getvalue().splitlines())) <= width
 
 
+def test_the_room_is_given_to_the_column_that_makes_most_rows_long():
+    """One agent has a longer text than any verdict, but five verdicts are long."""
+    named = dataclasses.replace(ROW, column="one two " * 20)
+    assumed = dataclasses.replace(ROW, shortfalls=("what is large, " * 10,))
+    table = tables.terminal_table([named, *[assumed] * 5], 120)
+    widths = {column.header: column.width for column in table.columns}
+    assert widths["Verdict"] > 2 * widths["Agent"]
+
+
 def test_a_very_narrow_terminal_has_every_letter():
     file = io.StringIO()
     rich.console.Console(file=file, width=40).print(tables.terminal_table([LONG], 40))
