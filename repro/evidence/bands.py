@@ -6,11 +6,11 @@ A band is the prediction interval of one further run,
 
 with Student's quantile t. The spread s is the std of the n runs themselves if there are enough of them, and otherwise
 that of their family, which is the related groups of runs. Scores for which more is better count as
-log(score - random), where `random` is the upper end of the interval of a random player's score, if every run surpasses
-it: runs differ by factors rather than by points, and a score that a random player may have is then below any band,
-however wide. Such a band reaches at least `MIN_LOG_REACH` from the mean, because runs that all have a task's highest
-score do not show how much a run loses that misses it in some episodes. Bands are computed from the records each time
-and are not stored.
+log(score - random), where `random` is the score of a random player, if every run surpasses it: runs differ by factors
+rather than by points, and a score below the random level is then below any band. Such a band reaches at least
+`MIN_LOG_REACH` from the mean, because runs that all have a task's highest score do not show how much a run loses that
+misses it in some episodes. If the runs are far above random play, a band begins above the interval of the random
+player's score, however wide it would be. Bands are computed from the records each time and are not stored.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ FALSE_ALARM_RATE = 0.0025
 
 The more runs share it, the wider are their bands. `tests.evidence.test_false_alarms` measures that it stays under 1 %
 for other distributions."""
+MIN_GAP = 8.0
+"""Fewest stds of a group's own runs between their mean and random play for a run at random level to fall out."""
 MIN_LOG_REACH = 0.05
 """Smallest distance from a band's end to the mean of log(score - random): 5 % of the distance to a random player."""
 ROUNDING = 1e-9
@@ -66,8 +68,8 @@ class Band:
         better: which side is a regression: with `more` or `above` a number below `low`, with `less` or `under` a number
             above `high`, with `equal` both.
         low, high: ends of the band; None on a side that is never a regression.
-        level: score that a random player may have, which is below the band however near its low end is; None for a band
-            in plain scores.
+        floor: number up to which a run is out of the band as well, because a random player may have it; None if the
+            runs are not far above random play.
         seeds, values: seeds and scores of the runs that the band was made from.
         spread: `own` if the spread is that of these runs, `pooled` if it is that of their family.
         false_alarm_rate: chance that one sound run is out of the band.
@@ -79,7 +81,7 @@ class Band:
     better: published.Better
     low: float | None
     high: float | None
-    level: float | None
+    floor: float | None
     seeds: Sequence[int]
     values: Sequence[float]
     spread: str
@@ -90,11 +92,11 @@ class Band:
         """Returns whether a run's number is in the band or on a side that is never a regression."""
         below = self.low is not None and value < self.low - ROUNDING * abs(self.low)
         above = self.high is not None and value > self.high + ROUNDING * abs(self.high)
-        return not (self.is_random(value) or below or above)
+        return not (below or above or self.is_random(value))
 
     def is_random(self, value: float) -> bool:
-        """Returns whether scores count above random play and a random player may have this one."""
-        return self.level is not None and value <= self.level
+        """Returns whether a run's number is at random level, far below the runs of the band."""
+        return self.floor is not None and value <= self.floor
 
 
 def spread_of(groups: Sequence[np.ndarray]) -> Spread:
@@ -142,11 +144,19 @@ def on_band_scale(values: np.ndarray, level: float | None) -> np.ndarray:
 
     Args:
         values: scores of any shape; those at or below the level become -inf.
-        level: score that a random player may have, or None.
+        level: score of a random player, or None.
     """
     if level is None:
         return values
     return np.log(np.maximum(values - level, 0.0), where=values > level, out=np.full(np.shape(values), -np.inf))
+
+
+def is_far_above(scores: np.ndarray, level: float) -> np.ndarray:
+    """Returns whether scores [..., n], n of two or more, are so far above a level that a sound run is, too.
+
+    If n is four, sound runs with a normal distribution fall out in under 0.5 % of groups of five, wherever it lies.
+    """
+    return scores.mean(axis=-1) - level >= MIN_GAP * scores.std(axis=-1, ddof=1)
 
 
 def make_band(
@@ -155,6 +165,7 @@ def make_band(
     level: float | None = None,
     family: Sequence[np.ndarray] = (),
     false_alarm_rate: float = FALSE_ALARM_RATE,
+    level_end: float | None = None,
 ) -> Band:
     """Makes the band of one experiment, task, agent and scale.
 
@@ -162,10 +173,11 @@ def make_band(
         runs: one or more valid current records of one scale. From `MIN_RUNS - 1` on (a group of `MIN_RUNS` without the
             run to be judged) the band has their own spread, with fewer that of the family.
         better: which numbers are better, as in `published.Better`.
-        level: score that a random player may have, below that of every run; None for a band in plain scores.
+        level: score of a random player, below that of every run; None for a band in plain scores.
         family: scores of each related group, [n], as `on_band_scale` returns them.
         false_alarm_rate: chance in (0, 1) that one sound, normally distributed run is out of the band; for `equal` each
             side has half of it.
+        level_end: upper end of the interval of the level; None without a level.
 
     Raises:
         BandError: there are too few runs here and in the family.
@@ -193,7 +205,7 @@ def make_band(
         better=better,
         low=None if better in ("less", "under") else float(low),
         high=None if better in ("more", "above") else float(high),
-        level=level,
+        floor=level_end if own and level_end is not None and is_far_above(plain, level_end) else None,
         seeds=[run["seed"] for run in runs],
         values=plain.tolist(),
         spread="own" if own else "pooled",

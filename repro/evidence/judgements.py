@@ -105,8 +105,8 @@ class Judgement:
             )
         if self.band.is_random(self.value):
             return (
-                f"{self.path} holds {self.value:.6g} {self.band.unit}, no more than the {self.band.level:.6g} that a "
-                f"random player may have ({expected}); rerun it with: {self.command}"
+                f"{self.path} holds {self.value:.6g} {self.band.unit}, not above the {self.band.floor:.6g} that random "
+                f"play may reach ({expected}); rerun it with: {self.command}"
             )
         end, side = (low, "below") if low is not None and self.value < low else (high, "above")
         assert end is not None
@@ -170,9 +170,10 @@ class Reference:
         others = self._alike(self._groups, record, without)
         if not others:
             raise bands.BandError("There is no other run of it.")
-        level = self._level(others)
-        family = self._family(record, level is not None, without)
-        return bands.make_band(others, self._better(record), level, family, false_alarm_rate)
+        random = self._random(others)
+        family = self._family(record, random is not None, without)
+        level, level_end = (None, None) if random is None else random
+        return bands.make_band(others, self._better(record), level, family, false_alarm_rate, level_end)
 
     def others_without_divergence(self, record: Mapping[str, Any], without: pathlib.Path | None = None) -> int:
         """Returns the number of other runs of a record's group if none of them diverged; 0 otherwise."""
@@ -212,23 +213,26 @@ class Reference:
             runs = self._others(key, without)
             member = None
             if len(runs) > 1:
-                level = self._level(runs)
+                random = self._random(runs)
                 scores = np.array([run["evaluation"]["mean"] for run in runs])
-                member = _Member(runs[0], level is not None, bands.on_band_scale(scores, level))
+                values = bands.on_band_scale(scores, None if random is None else random.mean)
+                member = _Member(runs[0], random is not None, values)
             self._members[key, without] = member
         return self._members[key, without]
 
-    def _level(self, runs: Sequence[Mapping[str, Any]]) -> float | None:
-        """Returns the upper end of a random player's score.
+    def _random(self, runs: Sequence[Mapping[str, Any]]) -> random_player.Level | None:
+        """Returns a random player's score; None if it is unknown, a run does not surpass it, or more is not better.
 
-        It is None if the score is unknown, a run does not surpass its upper end, or more is not better.
+        It is None for random players themselves, too.
         """
-        if "env" not in runs[0]["config"] or self._better(runs[0]) not in ("more", "above"):
+        first = runs[0]
+        if first["agent"] == random_player.AGENT or "env" not in first["config"]:
             return None
-        known = self._levels.get(random_player.game_of(runs[0]))
-        if known is None or any(run["evaluation"]["mean"] <= known.upper for run in runs):
+        known = self._levels.get(random_player.game_of(first))
+        is_better = self._better(first) in ("more", "above")
+        if known is None or not is_better or any(run["evaluation"]["mean"] <= known.mean for run in runs):
             return None
-        return known.upper
+        return known
 
     def _better(self, record: Mapping[str, Any]) -> published.Better:
         printed = published.published_row(*comparisons.key_of(record), self._published_dir)

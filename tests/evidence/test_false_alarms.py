@@ -142,6 +142,16 @@ def test_the_page_has_the_measured_table():
     assert table() in PAGE.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(("stds", "most"), [(0.5, 0.003), (1, 0.005), (1.5, 0.005), (2, 0.004), (3, 0.001), (4, 1e-4)])
+def test_sound_runs_near_random_play_seldom_fall_out_as_random(stds, most):
+    """At most in 0.4 % of groups of five, as the page says, whichever number of stds they are above it."""
+    scores = stds + np.random.default_rng(0).standard_normal((200_000, 5))
+    out = np.zeros(len(scores), bool)
+    for run in range(5):
+        out |= bands.is_far_above(np.delete(scores, run, axis=1), 0.0) & (scores[:, run] <= 0)
+    assert out.mean() <= most
+
+
 def test_an_average_spread_would_fail_groups_of_unequal_spread(monkeypatch):
     def pooled(groups):
         dofs = [group.shape[-1] - 1 for group in groups]

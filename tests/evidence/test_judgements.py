@@ -140,16 +140,27 @@ def test_above_random_play_other_tasks_are_of_the_family(runs):
     assert random[0]["evaluation"]["mean"] < low < 10.0
 
 
-@pytest.mark.parametrize(("above", "falls_out"), [(0.0, True), (1e-9, False)])
-def test_a_score_that_random_play_may_have_is_below_the_widest_band(runs, above, falls_out):
+@pytest.mark.parametrize(("far", "above", "falls_out"), [(8.01, 0.0, True), (8.01, 1e-9, False), (7.99, 0.0, False)])
+def test_a_score_at_random_level_falls_out_beside_runs_far_above_it(runs, far, above, falls_out):
+    """With a chance of false alarms that makes the band itself far too wide to see it."""
     random = random_records(final=1.0)
     (level,) = random_player.levels(random).values()
-    far = [_with_score(run, level.upper + 100.0**place) for place, run in enumerate(runs)]
-    rerun = _with_score(runs[0], level.upper + above)
     assert level.mean < level.upper
-    found = _judge_rerun(rerun, [*far, *random])
+    scores = [level.upper + far + offset for offset in (-(1.5**0.5), 0, 0, 1.5**0.5)]  # their std is 1
+    reference = judgements.Reference(map(_store, [*map(_with_score, runs, scores), *random]))
+    rerun = _with_score(runs[0] | {"seed": 9}, level.upper + above)
+    band = reference.band(rerun, false_alarm_rate=1e-9)
+    found = judgements.Judgement(pathlib.Path("seed_9.json"), rerun, band)
+    assert band.low < level.upper
     assert found.fell_out == falls_out
-    assert (f"no more than the {level.upper:.6g} that a random player may have" in found.message) == falls_out
+    assert (f"not above the {level.upper:.6g} that random play may reach" in found.message) == falls_out
+
+
+def test_random_players_are_not_judged_by_random_play():
+    made = [random_records(final=final)[0] | {"seed": seed} for seed, final in enumerate((1.0, 1.1, 5.0, 1.2, 1.3), 1)]
+    found = judgements.judge(list(map(_store, made)), judgements.Reference(map(_store, made)))
+    assert {item.band.floor for item in found} == {None}
+    assert "log" not in found[0].message
 
 
 def test_a_single_run_is_not_judged_and_says_so(runs):
@@ -235,7 +246,7 @@ def test_the_command_makes_exactly_that_record():
 
 
 @pytest.mark.parametrize(
-    ("score", "words"), [(20.0, "in its band from"), (2.0, "below the end"), (1.0, "that a random player may have")]
+    ("score", "words"), [(20.0, "in its band from"), (2.0, "below the end"), (1.0, "that random play may reach")]
 )
 def test_reproduce_says_whether_a_rerun_is_in_the_committed_band(monkeypatch, score, words):
     monkeypatch.chdir(records.ROOT)
