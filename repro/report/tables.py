@@ -227,11 +227,13 @@ def terminal_table(rows: Sequence[Row], width: int = WIDE) -> rich.table.Table:
     """Returns the rows as a table for `rich.console.Console.print`, without broken words if they fit.
 
     Args:
-        rows: rows to show.
+        rows: rows to show; those of one paper do not name it.
         width: width of the terminal in characters. If it is too small for all columns, those in `NARROW` are left out;
             if this is not enough, the agent is below the task in one column.
     """
     every = {header: list(texts) for header, *texts in zip(HEADERS, *map(cells, rows))}
+    if len({row.paper for row in rows}) == 1:
+        every["Table"] = [row.table or "-" for row in rows]
     fewer = {header: texts for header, texts in every.items() if header not in NARROW}
     stacked = {"Task, agent": list(map("\n".join, zip(every["Task"], every["Agent"])))}
     stacked |= {header: texts for header, texts in fewer.items() if header not in ("Task", "Agent")}
@@ -268,8 +270,12 @@ def _widths(columns: Mapping[str, Sequence[str]], width: int) -> list[int]:
     widths, room = np.array(_min_widths(columns)), _room(columns, width)
     while widths.sum() > room and widths.max() > 1:
         widths[widths.argmax()] -= 1
-    longest = [[max(map(len, text.splitlines()), default=0) for text in texts] for texts in columns.values()]
-    lengths = np.maximum(longest, np.array([[len(header)] for header in columns]))  # [columns, rows]
+    lengths = np.array(  # [columns, rows], of the longest line of each text
+        [
+            [max(map(len, text.splitlines()), default=0) for text in (header, *texts)]
+            for header, texts in columns.items()
+        ]
+    )
     whole = lengths.max(axis=1)
     wider = np.eye(len(widths), dtype=int)
     while widths.sum() < min(room, whole.sum()):

@@ -113,8 +113,22 @@ def test_only_a_table_is_named_one(table, text):
 
 def test_terminal_table_shows_every_cell():
     file = io.StringIO()
+    other = dataclasses.replace(ROW, paper="stac")
+    rich.console.Console(file=file, width=200).print(tables.terminal_table([ROW, other], 200))
+    assert all(cell in file.getvalue() for row in (ROW, other) for cell in tables.cells(row))
+
+
+def test_rows_of_one_paper_do_not_name_it():
+    file = io.StringIO()
     rich.console.Console(file=file, width=200).print(tables.terminal_table([ROW], 200))
-    assert all(cell in file.getvalue() for cell in tables.cells(ROW))
+    assert "C.1" in file.getvalue()
+    assert "IMPALA C.1" not in file.getvalue()
+
+
+@pytest.mark.parametrize("width", [40, 120, 200])
+def test_a_table_of_no_rows_has_headers(width):
+    table = tables.terminal_table([], width)
+    assert [column.header for column in table.columns][-1] == "Verdict"
 
 
 def test_narrow_terminal_keeps_task_result_and_verdict_whole():
@@ -122,7 +136,7 @@ def test_narrow_terminal_keeps_task_result_and_verdict_whole():
     rich.console.Console(file=file, width=80).print(tables.terminal_table([ROW], 80))
     for text in ("pong", "20.4", "-4.03 [-6.07, -1.98]", "undecided"):
         assert text in file.getvalue()
-    assert "IMPALA C.1" not in file.getvalue()
+    assert "C.1" not in file.getvalue()
 
 
 LONG = dataclasses.replace(
