@@ -235,6 +235,26 @@ STAGES = {
             0.35,
         ),
         Block(
+            "PER by rank and by error, DDPG",
+            "refer",
+            "figure_1_ddpg",
+            ("ddpg_per", "ddpg_per_proportional"),
+            FOUR,
+            "desk",
+            5,
+            0.35,
+        ),
+        Block(
+            "PER by rank and by error, NAF",
+            "refer",
+            "figure_3_naf",
+            ("naf_per", "naf_per_proportional"),
+            FOUR,
+            "desk",
+            5,
+            0.5,
+        ),
+        Block(
             "Figure 1, DDPG untuned", "refer", "figure_1_ddpg", ("ddpg_er_untuned",), ("Ant", "Hopper"), "desk", 5, 0.5
         ),
         Block(

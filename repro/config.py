@@ -22,6 +22,7 @@ LATER: Mapping[str, Mapping[str, Any]] = {
     "runtime": {"num_learners": 1, "steps_per_call": 8, "evaluator_episodes": 0, "replay_gb": 0.0},
     "network": {"compute_dtype": "float32"},
     "loss": {"traces": "root", "policy_target": "q_opc"},
+    "prioritised": {"by": "rank"},
 }
 """Fields that were added later, by section, with the values that older runs imply."""
 

@@ -292,7 +292,7 @@ CASES: dict[str, Case] = {
     },
     **{
         f"refer.ddpg_{rule}": Case("refer.figure_1_ddpg", f"ddpg_{rule}", (f"*/ddpg_{rule}",), DDPG)
-        for rule in (*REPLAYS, "er_untuned")
+        for rule in (*REPLAYS, "per_proportional", "er_untuned")
     },
     **{
         f"refer.ddpg_{rule}_annealed": Case(
@@ -303,7 +303,10 @@ CASES: dict[str, Case] = {
         )
         for rule in ("er", "per")
     },
-    **{f"refer.naf_{rule}": Case("refer.figure_3_naf", f"naf_{rule}", (f"*/naf_{rule}",), REPLAY) for rule in REPLAYS},
+    **{
+        f"refer.naf_{rule}": Case("refer.figure_3_naf", f"naf_{rule}", (f"*/naf_{rule}",), REPLAY)
+        for rule in (*REPLAYS, "per_proportional")
+    },
     "refer.vracer_refer": Case(
         "refer.figure_4_vracer", "vracer_refer", ("*/vracer_refer", "*/vracer_half_*", "*/vracer_twice_*"), REPLAY
     ),

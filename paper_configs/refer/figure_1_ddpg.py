@@ -18,6 +18,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.variants = ml_collections.ConfigDict(figure_4_vracer.replay_variants("ddpg"))  # agents; Figure 1
     config.variants.ddpg_er.update(plain)
     config.variants.ddpg_per.update(plain)
+    config.variants.update(figure_4_vracer.proportional_variant("ddpg"))
+    config.variants.ddpg_per_proportional.update(plain)
     for replay in ("er", "per"):  # annealed agents, which Section 5.1 calls worse than plain DDPG
         annealed = config.variants[f"ddpg_{replay}"].copy_and_resolve_references()
         del annealed.learner.annealing

@@ -13,7 +13,9 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """Returns the published settings; the scale changes the same fields as for V-RACER."""
     config = figure_4_vracer.get_config(scale)
     config.experiment = "figure_3_naf"
-    config.variants = ml_collections.ConfigDict(figure_4_vracer.replay_variants("naf"))  # agents; Figure 3
+    config.variants = ml_collections.ConfigDict(  # agents; Figure 3
+        figure_4_vracer.replay_variants("naf") | figure_4_vracer.proportional_variant("naf")
+    )
     config.agent = "naf_refer"  # one of `variants`; its name in records
     config.recorded = ("kl", "far_policy_fraction", "beta", "c_max", "value")  # log columns that a record keeps
 

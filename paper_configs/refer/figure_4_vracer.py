@@ -61,14 +61,15 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.refer.value_target = "stored"
 
     config.prioritised = ml_collections.ConfigDict()  # prioritised replay; Section 5 only says that it is rank-based
-    # exponent of the ranks; assumed: 1 / sqrt(rank) in the authors' released code; Schaul et al. have 0.7
+    config.prioritised.by = "rank"  # rank of a step's TD error, or error (proportional); Section 5.2
+    # exponent of the ranks or errors; assumed: as in the authors' released code; Schaul et al. have 0.7 and 0.6
     config.prioritised.alpha = 0.5
     config.prioritised.initial_beta = 0.5  # importance exponent; assumed: as in that code and in Schaul et al.
     config.prioritised.annealing = 5e-7  # rate of beta towards 1, per gradient step; assumed: A, as in that code
 
     config.memory = ml_collections.ConfigDict()
     config.memory.capacity = 2**18  # N, in steps; Appendix A
-    config.memory.prioritised = False  # whether steps are sampled by the rank of their TD error
+    config.memory.prioritised = False  # whether steps are sampled as `prioritised` says
     # N_start, steps on top of the budget; assumed: not printed; N, as in the authors' launch scripts of the Gym tasks
     # and as Algorithm 1 keeps N_start steps; their settings/default.json has had 2^17 since August 2019
     config.memory.start_steps = 2**18
@@ -119,13 +120,22 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
 def replay_variants(method: str) -> dict[str, dict[str, Any]]:
     """Returns ReF-ER, plain replay, each rule alone and PER, in the order of the figures' legends; Section 5."""
+    # PER has fewer gradient steps in a call, as priorities are written after it; assumed: about as often as the
+    # authors' code computes its probabilities
+    per = {"refer": {"rule": "none"}, "memory": {"prioritised": True}, "learner": {"steps_per_call": 8}}
     return {
         f"{method}_refer": {},
         f"{method}_er": {"refer": {"rule": "none"}},
         f"{method}_refer1": {"refer": {"rule": "refer_1"}},
         f"{method}_refer2": {"refer": {"rule": "refer_2"}},
-        f"{method}_per": {"refer": {"rule": "none"}, "memory": {"prioritised": True}},
+        f"{method}_per": per,
     }
+
+
+def proportional_variant(method: str) -> dict[str, dict[str, Any]]:
+    """Returns PER in proportion to the TD error, than which rank-based PER performed better; Section 5.2."""
+    variant = replay_variants(method)[f"{method}_per"] | {"prioritised": {"by": "error"}}
+    return {f"{method}_per_proportional": variant}
 
 
 def ppo() -> ml_collections.ConfigDict:

@@ -1,18 +1,63 @@
-"""Rank-based prioritised sampling (Schaul, Quan, Antonoglou and Silver 2016, Section 3.3)."""
+"""Prioritised sampling by rank or by error (Schaul, Quan, Antonoglou and Silver 2016, Section 3.3)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Protocol
+
 import numba
 import numpy as np
+
+SWEEP_PERIOD = 11
+"""Number of minibatches that `ErrorSampler` takes by the same probabilities, as in the code of ReF-ER's authors
+when the paper appeared."""
+SQUARE_FLOOR = float(np.finfo(np.float32).eps)
+"""Added to squared priorities by `ErrorSampler`, as in the same code."""
+_ABSENT, _NEW = -2.0, -1.0
+
+
+class Sampler(Protocol):
+    """Rows with priorities, numbered from 0 to capacity - 1. New rows have none until the first one is written."""
+
+    def insert(self, rows: np.ndarray) -> None:
+        """Adds new rows [T]."""
+
+    def remove(self, rows: np.ndarray) -> None:
+        """Removes rows [T]."""
+
+    def write(self, rows: np.ndarray, priorities: np.ndarray) -> None:
+        """Sets the priorities [B] of rows [B], in the order of the batch; priorities are float32, 0 or more."""
+
+    def sample(self, rng: np.random.Generator, batch: int, alpha: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
+        """Samples rows, one from each of `batch` ranges of equal probability.
+
+        Args:
+            rng: random number generator.
+            batch: number of rows to sample, B.
+            alpha: exponent of the priorities or ranks: 0 samples uniformly.
+            beta: exponent of the importance weights: 0 leaves all weights at 1, 1 corrects the sampling in full.
+
+        Returns:
+            Rows, int64 [B], and importance weights, float32 [B]: (n P)**-beta divided by the largest such weight of all
+            n stored rows with a priority.
+        """
+
+    def get_state(self, rows: np.ndarray) -> dict[str, Any]:
+        """Returns what `set_state` needs; arrays belong to `rows`, which are all stored ones."""
+
+    def set_state(self, rows: np.ndarray, state: Mapping[str, Any]) -> None:
+        """Restores what `get_state` returned, in one with the same capacity."""
+
+    def find_error(self, rows: np.ndarray) -> str | None:
+        """Returns what is wrong, if the stored rows should be exactly `rows`, or None if all is valid."""
 
 
 class RankHeap:
     """Rows ordered by priority, sampled with P(rank i) ~ i**-alpha; rows without a priority weigh as rank 1 does.
 
-    New rows have no priority until the first one is written, which is after they were sampled. The ranks of the others
-    are positions in the array of a binary heap (rank 1 has the highest priority): exact after a sort and approximate in
-    between, as in Appendix B.2.1 of that paper. The heap is sorted after as many priorities have been written as it can
-    hold. Each other operation takes time logarithmic in the size.
+    The ranks are positions in the array of a binary heap (rank 1 has the highest priority): exact after a sort and
+    approximate in between, as in Appendix B.2.1 of that paper. The heap is sorted after as many priorities have been
+    written as it can hold. Each other operation takes time logarithmic in the size. See `Sampler` for the methods.
 
     Args:
         capacity: number of rows; rows are numbered from 0 to capacity - 1.
@@ -29,14 +74,12 @@ class RankHeap:
         self._cumulative = np.zeros(0)
 
     def insert(self, rows: np.ndarray) -> None:
-        """Adds new rows [T]."""
         places = self._order.size - self._new - 1 - np.arange(rows.size)
         self._order[places] = rows
         self._place[rows] = places
         self._new += rows.size
 
     def remove(self, rows: np.ndarray) -> None:
-        """Removes rows [T]."""
         for row in rows:
             if self._place[row] < self._ranked:
                 self._ranked -= 1
@@ -46,7 +89,6 @@ class RankHeap:
                 self._new -= 1
 
     def write(self, rows: np.ndarray, priorities: np.ndarray) -> None:
-        """Sets the priorities [B] of rows [B], in the order of the batch; priorities are float32, 0 or more."""
         arrays = self._priority, self._order, self._place
         self._ranked, self._new = _write(rows, priorities, *arrays, self._ranked, self._new)
         self._written += rows.size
@@ -61,18 +103,6 @@ class RankHeap:
         self._written = 0
 
     def sample(self, rng: np.random.Generator, batch: int, alpha: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
-        """Samples rows, one from each of `batch` ranges of equal probability, the new rows before the ranked ones.
-
-        Args:
-            rng: random number generator.
-            batch: number of rows to sample, B.
-            alpha: exponent of the ranks: 0 samples uniformly, 1 in proportion to 1 / rank.
-            beta: exponent of the importance weights: 0 leaves all weights at 1, 1 corrects the sampling in full.
-
-        Returns:
-            Rows, int64 [B], and importance weights, float32 [B]: (n P)**-beta divided by the largest such weight of all
-            n stored rows, which is (rank / n_ranked)**(alpha beta), with rank 1 for new rows.
-        """
         if alpha != self._alpha:
             self._alpha = alpha
             self._cumulative = np.cumsum(np.arange(1, self._order.size + 1, dtype=np.float64) ** -alpha)
@@ -85,28 +115,22 @@ class RankHeap:
         weights = ((ranks + 1) / max(self._ranked, 1)) ** (alpha * beta)  # rank 1 for new rows
         return self._order[np.where(is_new, -1 - new, ranks)].astype(np.int64), weights.astype(np.float32)
 
-    def ordered(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-        """Returns what `restore` needs.
+    def get_state(self, rows: np.ndarray) -> dict[str, Any]:
+        return {
+            "priorities": self._priority[rows],
+            "places": self._place[rows],
+            "num_ranked": self._ranked,
+            "num_written": self._written,
+        }
 
-        Returns:
-            Ranked rows in order of rank, their priorities, new rows, and how many priorities were written since the
-            last sort.
-        """
-        rows = self._order[: self._ranked].copy()
-        return rows, self._priority[rows], self._order[self._order.size - self._new :][::-1].copy(), self._written
-
-    def restore(self, rows: np.ndarray, priorities: np.ndarray, new: np.ndarray, written: int) -> None:
-        """Restores the heap from what `ordered` returned."""
+    def set_state(self, rows: np.ndarray, state: Mapping[str, Any]) -> None:
         self._place[:] = -1
-        self._ranked, self._new = rows.size, 0
-        self._order[: rows.size] = rows
-        self._priority[rows] = priorities
-        self._place[rows] = np.arange(rows.size)
-        self.insert(new)
-        self._written = written
+        self._priority[rows], self._place[rows] = state["priorities"], state["places"]
+        self._order[self._place[rows]] = rows
+        self._ranked, self._written = int(state["num_ranked"]), int(state["num_written"])
+        self._new = rows.size - self._ranked
 
     def find_error(self, rows: np.ndarray) -> str | None:
-        """Returns what is wrong with the heap, which should hold exactly `rows`, or None if it is valid."""
         places = np.r_[: self._ranked, self._order.size - self._new : self._order.size]
         held = self._order[places]
         if not np.array_equal(np.sort(held), np.sort(rows)):
@@ -119,6 +143,83 @@ class RankHeap:
         if np.any(priority[1:] > priority[(np.arange(1, self._ranked) - 1) // 2]):
             return "a prioritised row has a higher priority than the one above it"
         return None
+
+
+class ErrorSampler:
+    """Rows sampled with P ~ (priority**2 + SQUARE_FLOOR)**(alpha / 2); rows without a priority weigh as the heaviest.
+
+    The probabilities are computed again, in time linear in the number of rows, after `SWEEP_PERIOD` minibatches and
+    whenever rows have entered or left. See `Sampler` for the methods.
+
+    Args:
+        capacity: number of rows; rows are numbered from 0 to capacity - 1.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._priority = np.full(capacity, _ABSENT, np.float32)  # by row
+        self._mass = np.zeros(capacity)  # by row, of the last sweep
+        self._rows = np.zeros(0, np.int32)  # stored at the last sweep
+        self._cumulative = np.zeros(0)  # masses of these rows
+        self._least = 1.0  # mass of a row with a priority
+        self._left = 0  # minibatches until the next sweep
+
+    def insert(self, rows: np.ndarray) -> None:
+        self._priority[rows] = _NEW
+        self._left = 0
+
+    def remove(self, rows: np.ndarray) -> None:
+        self._priority[rows] = _ABSENT
+        self._left = 0
+
+    def write(self, rows: np.ndarray, priorities: np.ndarray) -> None:
+        self._priority[rows] = priorities
+
+    def sample(self, rng: np.random.Generator, batch: int, alpha: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
+        if not self._left:
+            self._sweep(alpha)
+        self._left -= 1
+        points = (np.arange(batch) + rng.random(batch)) * (self._cumulative[-1] / batch)
+        places = np.minimum(np.searchsorted(self._cumulative, points, side="right"), self._rows.size - 1)
+        rows = self._rows[places].astype(np.int64)
+        return rows, ((self._least / self._mass[rows]) ** beta).astype(np.float32)
+
+    def _sweep(self, alpha: float) -> None:
+        self._rows = np.flatnonzero(self._priority != _ABSENT).astype(np.int32)
+        priority = self._priority[self._rows].astype(np.float64)
+        mass = (priority**2 + SQUARE_FLOOR) ** (0.5 * alpha)
+        known = mass[priority != _NEW]
+        mass[priority == _NEW] = known.max() if known.size else 1.0
+        self._least = known.min() if known.size else 1.0
+        self._mass[self._rows] = mass
+        self._cumulative = np.cumsum(mass)
+        self._left = SWEEP_PERIOD
+
+    def get_state(self, rows: np.ndarray) -> dict[str, Any]:
+        return {
+            "priorities": self._priority[rows],
+            "masses": self._mass[rows],
+            "least_mass": self._least,
+            "num_left": self._left,
+        }
+
+    def set_state(self, rows: np.ndarray, state: Mapping[str, Any]) -> None:
+        self._priority[:] = _ABSENT
+        self._priority[rows], self._mass[rows] = state["priorities"], state["masses"]
+        self._least, self._left = float(state["least_mass"]), int(state["num_left"])
+        self._rows = np.sort(rows).astype(np.int32)
+        self._cumulative = np.cumsum(self._mass[self._rows])
+
+    def find_error(self, rows: np.ndarray) -> str | None:
+        if not np.array_equal(np.flatnonzero(self._priority != _ABSENT), np.sort(rows)):
+            return "prioritised rows are not the stored steps"
+        return None
+
+
+SAMPLERS: Mapping[str, tuple[type[RankHeap] | type[ErrorSampler], int]] = {
+    "rank": (RankHeap, 5),
+    "error": (ErrorSampler, 6),
+}
+"""Samplers by what they rank rows by, with their number of 4-byte numbers per row."""
 
 
 @numba.njit(cache=True)

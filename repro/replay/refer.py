@@ -27,13 +27,15 @@ import numpy as np
 from repro.aligned import aligned_empty, concatenated
 from repro.replay import refer_checks as checks
 from repro.replay import refer_kernels as kernels
-from repro.replay.prioritised import RankHeap
+from repro.replay.prioritised import SAMPLERS, Sampler
 
 EPSILON = 1e-7
 """Added to the root mean square of rewards (Appendix B)."""
 MARGIN = 1.0 / 2048.0
 """Width of the edge as a fraction of c_max - 1."""
 
+_SAMPLER = "prioritised_"
+"""Beginning of the names of a sampler's state."""
 _PER_STEP = ("state", "action", "mean", "std", "reward", "rho", "value", "advantage")
 _PER_EPISODE = ("length", "last_value", "terminated", "last_state")
 
@@ -82,8 +84,8 @@ class ReferMemory:
         action_size: A, the number of entries of an action.
         max_episode_steps: length of the longest episode that is accepted, at most `capacity`.
         discount: gamma, from 0 to 1.
-        prioritised: whether `sample_prioritised` is used; keeping the ranks costs time whenever steps are added,
-            removed or given a priority.
+        prioritised: what `sample_prioritised` goes by, `rank` or `error`; None if it is not used. Keeping the ranks
+            costs time whenever steps are added, removed or given a priority.
 
     Raises:
         ValueError: a size or the discount is out of its range.
@@ -97,7 +99,7 @@ class ReferMemory:
         max_episode_steps: int,
         *,
         discount: float,
-        prioritised: bool = False,
+        prioritised: str | None = None,
     ) -> None:
         if min(capacity, state_size, action_size, max_episode_steps) < 1:
             raise ValueError("ReferMemory: capacity, state_size, action_size and max_episode_steps must be 1 or more.")
@@ -129,12 +131,13 @@ class ReferMemory:
         self._c_max = self._low = float("inf")
         self._scale = 1.0
         self._statistics: tuple[np.ndarray, np.ndarray] | None = None
-        self._ranks = RankHeap(capacity) if prioritised else None
+        self._sampler: Sampler | None = None if prioritised is None else SAMPLERS[prioritised][0](capacity)
 
     @staticmethod
-    def nbytes(capacity: int, state_size: int, action_size: int, prioritised: bool = False) -> int:
+    def nbytes(capacity: int, state_size: int, action_size: int, prioritised: str | None = None) -> int:
         """Returns the bytes of a memory full of long episodes; short ones take more. Arguments as for the class."""
-        numbers = state_size + 3 * action_size + 5 + 3 + (5 if prioritised else 0)  # 4-byte numbers per step
+        numbers = state_size + 3 * action_size + 5 + 3  # 4-byte numbers per step
+        numbers += 0 if prioritised is None else SAMPLERS[prioritised][1]
         return 4 * capacity * numbers
 
     def __len__(self) -> int:
@@ -226,8 +229,8 @@ class ReferMemory:
         self._steps.slot[rows] = slot
         kernels.enter_all(self._steps, start, self._tail, self._far_policy, self._c_max, self._low)
         self._recompute(start)
-        if self._ranks is not None:
-            self._ranks.insert(rows)
+        if self._sampler is not None:
+            self._sampler.insert(rows)
 
     def sample(self, rng: np.random.Generator, batch: int) -> np.ndarray:
         """Samples steps uniformly, with replacement.
@@ -248,39 +251,39 @@ class ReferMemory:
     def sample_prioritised(
         self, rng: np.random.Generator, batch: int, alpha: float, beta: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Samples steps by the rank of their latest priority; steps without one weigh as rank 1 does. See `RankHeap`.
+        """Samples steps by their latest priority or its rank; see `repro.replay.prioritised`.
 
         Args:
             rng: random number generator.
             batch: B, 1 or more.
-            alpha: exponent of the ranks, 0 (uniform) or more.
+            alpha: exponent of the ranks or priorities, 0 (uniform) or more.
             beta: exponent of the importance weights, 0 (no correction) to 1 (full correction).
 
         Returns:
             Serial numbers as from `sample`, int64 [B], and importance weights in (0, 1], float32 [B].
 
         Raises:
-            ValueError: the memory is empty or was not made with `prioritised=True`.
+            ValueError: the memory is empty or was made without `prioritised`.
         """
         self._assert_not_empty("sample_prioritised")
-        rows, weights = self._require_ranks("sample_prioritised").sample(rng, batch, alpha, beta)
+        rows, weights = self._require_sampler("sample_prioritised").sample(rng, batch, alpha, beta)
         return self._head + (rows - self._head) % self._capacity, weights
 
     def set_priorities(self, indices: np.ndarray, errors: np.ndarray) -> None:
         """Sets the priorities of sampled steps to the magnitudes of their errors.
 
         Args:
-            indices: serial numbers [B] from `sample`; of duplicates the last counts.
+            indices: serial numbers [B] from `sample` or `sample_prioritised`; of duplicates the last counts.
             errors: temporal-difference errors [B] of either sign, finite.
 
         Raises:
             ValueError: an array has a wrong shape, an error is not finite, a step is no longer stored, or the memory
-                was not made with `prioritised=True`.
+                was made without `prioritised`.
         """
-        ranks = self._require_ranks("set_priorities")
+        sampler = self._require_sampler("set_priorities")
         serials = checks.as_serials("set_priorities", indices, self._head, self._tail)
         errors_ = checks.as_finite_float32("set_priorities", "errors", errors, serials.shape)
-        ranks.write(serials % self._capacity, np.abs(errors_))
+        sampler.write(serials % self._capacity, np.abs(errors_))
 
     def gather(self, indices: np.ndarray) -> Minibatch:
         """Copies sampled steps with the current Q_ret and V_tbc, before `update` corrects them.
@@ -453,9 +456,8 @@ class ReferMemory:
         state |= {"head": self._head, "c_max": self._c_max, "reward_scale": self._scale}
         if self._statistics is not None:
             state["state_mean"], state["state_std"] = (array.copy() for array in self._statistics)
-        if self._ranks is not None:
-            ranked, state["priorities"], new, state["priorities_written"] = self._ranks.ordered()
-            state["ranked"], state["not_ranked"] = ((part - self._head) % self._capacity for part in (ranked, new))
+        if self._sampler is not None:
+            state |= {_SAMPLER + name: value for name, value in self._sampler.get_state(rows).items()}
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -469,8 +471,9 @@ class ReferMemory:
         count, steps = lengths.size, int(lengths.sum())
         if steps > self._capacity:
             raise ValueError(f"ReferMemory.set_state: {steps} steps do not fit into a capacity of {self._capacity}.")
-        if ("ranked" in state) != (self._ranks is not None):
-            raise ValueError("ReferMemory.set_state: the state and the memory must both be prioritised or neither.")
+        sampler = {name.removeprefix(_SAMPLER): value for name, value in state.items() if name.startswith(_SAMPLER)}
+        if sampler.keys() != (set() if self._sampler is None else self._sampler.get_state(np.zeros(0, int)).keys()):
+            raise ValueError("ReferMemory.set_state: the state and the memory must be prioritised in the same way.")
         for prefix, names, arrays, size in (
             ("", _PER_STEP, self._fields, steps),
             ("episode_", _PER_EPISODE, self._episodes, count),
@@ -496,11 +499,8 @@ class ReferMemory:
         self._recompute(self._head)
         self._c_max = float(state["c_max"])
         self._count_far_policy()
-        if self._ranks is not None:
-            ranked, new = (
-                (np.asarray(state[name], np.int64) + self._head) % self._capacity for name in ("ranked", "not_ranked")
-            )
-            self._ranks.restore(ranked, state["priorities"], new, int(state["priorities_written"]))
+        if self._sampler is not None:
+            self._sampler.set_state(rows, sampler)
         self.check_valid()
 
     def check_valid(self) -> None:
@@ -518,7 +518,7 @@ class ReferMemory:
                 checks.broken_numbers(self._fields, self._episodes, rows, self._slots())
                 or checks.broken_far_policy(self._fields.rho[rows], self._far_policy, rows, self._c_max, self._low)
                 or self._broken_values(rows)
-                or (self._ranks.find_error(rows) if self._ranks is not None else None)
+                or (self._sampler.find_error(rows) if self._sampler is not None else None)
             )
         if broken is not None:
             raise RuntimeError(f"ReferMemory.check_valid: {broken}.")
@@ -559,8 +559,8 @@ class ReferMemory:
         end = self._head + int(self._episodes.length[slot])
         rows = self._rows(self._head, end)
         kernels.leave_all(self._steps, self._head, end, self._far_policy, self._c_max, self._low)
-        if self._ranks is not None:
-            self._ranks.remove(rows)
+        if self._sampler is not None:
+            self._sampler.remove(rows)
         self._steps.slot[rows] = -1
         self._free[self._capacity - self._count] = slot
         self._count -= 1
@@ -593,7 +593,7 @@ class ReferMemory:
         if not len(self):
             raise ValueError(f"ReferMemory.{method}: the memory is empty.")
 
-    def _require_ranks(self, method: str) -> RankHeap:
-        if self._ranks is None:
-            raise ValueError(f"ReferMemory.{method}: the memory must be made with prioritised=True.")
-        return self._ranks
+    def _require_sampler(self, method: str) -> Sampler:
+        if self._sampler is None:
+            raise ValueError(f"ReferMemory.{method}: the memory must be made with prioritised='rank' or 'error'.")
+        return self._sampler

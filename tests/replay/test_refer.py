@@ -21,6 +21,9 @@ def memory_of(lengths, capacity=64, longest=32, seed=0, terminated=False, **opti
     return memory, random
 
 
+KINDS = None, "rank", "error"
+
+
 def stored(memory):
     """Serial numbers of all stored steps, found through the public interface."""
     end = memory.get_state()["head"] + len(memory)
@@ -61,7 +64,7 @@ def random_ratio(random, c_max):
 @pytest.mark.parametrize("seed", range(6))
 def test_random_operations_match_the_naive_twin(seed, has_advantages):
     random = np.random.default_rng(seed)
-    memory = ReferMemory(41, 3, 2, 17, discount=GAMMA, prioritised=seed % 2 == 1)
+    memory = ReferMemory(41, 3, 2, 17, discount=GAMMA, prioritised=KINDS[seed % 3])
     twin = NaiveMemory(41, float(np.float32(GAMMA)))
     for _ in range(250):
         action = random.choice(
@@ -80,7 +83,7 @@ def test_random_operations_match_the_naive_twin(seed, has_advantages):
             advantage = random.normal(size=9).astype(np.float32) if has_advantages else None
             memory.update(serials, rho, value, advantage)
             twin.update(serials, rho, value, advantage)
-            if seed % 2:
+            if KINDS[seed % 3]:
                 memory.set_priorities(serials, value)
         elif action == "last" and len(memory):
             ends = memory.cut_ends(stored(memory))
@@ -100,7 +103,7 @@ def test_random_operations_match_the_naive_twin(seed, has_advantages):
             twin.refresh()
         elif action == "restore":
             state = memory.get_state()
-            memory = ReferMemory(41, 3, 2, 17, discount=GAMMA, prioritised=seed % 2 == 1)
+            memory = ReferMemory(41, 3, 2, 17, discount=GAMMA, prioritised=KINDS[seed % 3])
             memory.set_state(state)
         memory.check_valid()
         assert_same(memory, twin)
@@ -378,8 +381,10 @@ def test_uniform_samples_have_equal_frequencies():
     assert stats.chisquare(counts).pvalue > 0.01
 
 
-def test_restored_memory_continues_identically():
-    first, random = memory_of([20, 30, 25, 12], prioritised=True)
+@pytest.mark.parametrize("prioritised", ["rank", "error"])
+def test_restored_memory_continues_identically(prioritised):
+    first, random = memory_of([20, 30, 25, 12], prioritised=prioritised)
+    first.sample_prioritised(random, 8, 0.7, 0.5)
     first.set_c_max(1.4)
     first.refresh_reward_scale()
     first.state_statistics()
@@ -387,10 +392,8 @@ def test_restored_memory_continues_identically():
     first.update(serials, np.exp(random.normal(0, 0.5, 30)), random.normal(size=30))
     first.set_priorities(serials, random.normal(size=30))
     state = first.get_state()
-    ranked = len(set(serials.tolist()))
-    lengths = (len(first), first.episodes, ranked, len(first) - ranked)
-    assert all(np.size(array) in (1, 3) or len(array) in lengths for array in state.values())
-    second, _ = memory_of([7], prioritised=True)
+    assert all(np.size(array) in (1, 3) or len(array) in (len(first), first.episodes) for array in state.values())
+    second, _ = memory_of([7], prioritised=prioritised)
     second.set_state(state)
     generators = [np.random.default_rng(5), np.random.default_rng(5)]
     for _ in range(30):
@@ -422,15 +425,15 @@ def test_restored_memory_continues_identically():
         (lambda m: m._episodes.start.__setitem__(1, 2), "the episode of step 10 says that it starts at 2"),
         (lambda m: setattr(m, "_count", 3), "2 episodes are stored, but 3 are counted"),
         (lambda m: m._free.__setitem__(0, 0), "used and free slots together"),
-        (lambda m: m._ranks.remove(np.array([4])), "prioritised rows are not the stored steps"),
-        (lambda m: m._ranks.remove(np.array([16])), "prioritised rows are not the stored steps"),
-        (lambda m: m._ranks._place.__setitem__(16, 3), "places of prioritised rows do not match their order"),
-        (lambda m: m._ranks._priority.__setitem__(12, 99.0), "higher priority than the one above it"),
+        (lambda m: m._sampler.remove(np.array([4])), "prioritised rows are not the stored steps"),
+        (lambda m: m._sampler.remove(np.array([16])), "prioritised rows are not the stored steps"),
+        (lambda m: m._sampler._place.__setitem__(16, 3), "places of prioritised rows do not match their order"),
+        (lambda m: m._sampler._priority.__setitem__(12, 99.0), "higher priority than the one above it"),
         (lambda m: setattr(m, "_scale", 0.0), "the reward scale is 0.0"),
     ],
 )
 def test_every_broken_invariant_is_named(spoil, message):
-    memory, _ = memory_of([10, 10], prioritised=True)
+    memory, _ = memory_of([10, 10], prioritised="rank")
     memory.set_c_max(4.0)
     memory.update(np.array([8]), np.array([3.9999]), np.array([0.0]))
     memory.set_priorities(np.arange(15), np.arange(15.0))
@@ -506,20 +509,19 @@ def test_other_misuse_is_refused():
         with pytest.raises(ValueError, match="c_max must be greater than 1"):
             empty.set_c_max(c_max)
     memory, _ = memory_of([4])
-    with pytest.raises(ValueError, match="made with prioritised=True"):
+    with pytest.raises(ValueError, match="made with prioritised='rank' or 'error'"):
         memory.sample_prioritised(random, 4, 0.7, 0.5)
-    with pytest.raises(ValueError, match="made with prioritised=True"):
+    with pytest.raises(ValueError, match="made with prioritised='rank' or 'error'"):
         memory.set_priorities(np.array([0]), np.array([1.0]))
 
 
-@pytest.mark.parametrize("prioritised", [False, True])
+@pytest.mark.parametrize("prioritised", KINDS)
 def test_the_memory_of_a_full_one_is_that_of_its_rows(prioritised):
     memory, _ = memory_of([32, 32], prioritised=prioritised)
     arrays = [*memory._steps, memory._far_policy.edge, memory._free]
     if prioritised:
         memory.sample_prioritised(np.random.default_rng(0), 4, 0.5, 0.5)
-        ranks = memory._ranks
-        arrays += [ranks._priority, ranks._order, ranks._place, ranks._cumulative]
+        arrays += [x for x in vars(memory._sampler).values() if isinstance(x, np.ndarray)]
     assert sum(array.nbytes for array in arrays) == ReferMemory.nbytes(64, 3, 2, prioritised)
 
 
@@ -529,8 +531,10 @@ def test_states_of_another_kind_of_memory_are_refused():
         ReferMemory(40, 3, 2, 32, discount=GAMMA).set_state(state)
     with pytest.raises(ValueError, match=r"state must be \(50, 4\), got \(50, 3\)"):
         ReferMemory(64, 4, 2, 32, discount=GAMMA).set_state(state)
-    with pytest.raises(ValueError, match="both be prioritised or neither"):
-        ReferMemory(64, 3, 2, 32, discount=GAMMA, prioritised=True).set_state(state)
+    for kind, other in (("rank", None), (None, "error"), ("rank", "error")):
+        state_of_other = memory_of([30, 20], prioritised=other)[0].get_state()
+        with pytest.raises(ValueError, match="prioritised in the same way"):
+            ReferMemory(64, 3, 2, 32, discount=GAMMA, prioritised=kind).set_state(state_of_other)
     with pytest.raises(RuntimeError, match="starts at step 0 says that it has 30 steps"):
         ReferMemory(64, 3, 2, 29, discount=GAMMA).set_state(state)
     state["rho"][4] = np.nan

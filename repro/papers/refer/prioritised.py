@@ -1,9 +1,10 @@
-"""Rank-based prioritised replay (PER; Schaul et al. 2016), with which Section 5 compares ReF-ER.
+"""Prioritised replay (PER; Schaul et al. 2016), with which Section 5 compares ReF-ER.
 
-The step with the i-th largest absolute TD error is sampled with a probability P(i) in proportion to i**-alpha, and a
-step that was never sampled as the first is. Its loss is multiplied by its importance weight (n P(i))**-beta, divided by
-the largest weight of all n steps. The TD error is that of the method's value loss: V - V_tbc for V-RACER (Eq. 9), Q
-minus the one-step target for DDPG and NAF (Eq. 2).
+The step with the i-th largest absolute TD error is sampled with a probability P(i) in proportion to i**-alpha or, in
+the proportional variant, to the error to the power of alpha. Steps that were never sampled have the largest of these
+probabilities, and no rank. A step's loss is multiplied by its importance weight (n P(i))**-beta, divided by the largest
+weight of all n steps. The TD error is that of the method's value loss: V - V_tbc for V-RACER (Eq. 9), Q minus the
+one-step target for DDPG and NAF (Eq. 2).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from repro.replay.refer import ReferMemory
 class Prioritised(NamedTuple):
     """Fields of a configuration that prioritised sampling reads.
 
-    alpha: exponent of the ranks, at least 0 (uniform sampling).
+    alpha: exponent of the ranks or errors, at least 0 (uniform sampling).
     initial_beta: exponent of the importance weights at the first gradient step, from 0 (none) to 1 (full correction).
     annealing: fraction of the way from `initial_beta` to 1 by which the exponent moves per gradient step, at least 0.
     """
@@ -39,11 +40,10 @@ def sample_minibatches(
     """Samples minibatches for several gradient steps, all by the current priorities.
 
     Args:
-        memory: memory made with `prioritised=True`, not empty.
+        memory: memory made with `prioritised`, not empty.
         rng: source of the samples, advanced by them.
         batch_size: B.
-        steps: numbers of the K gradient steps; for each, one step is sampled from each of B ranges of ranks of equal
-            probability.
+        steps: numbers of the K gradient steps; each has one sample from each of B ranges of equal probability.
         settings: see `Prioritised`.
 
     Returns:

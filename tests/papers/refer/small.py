@@ -51,6 +51,8 @@ def small_config(
     if agent.startswith("ddpg"):
         config.learner.policy_learning_rate = 3e-4
     config.learner.steps_per_call = steps_per_call
+    if agent.endswith(("_per", "_per_proportional")):  # has its own
+        config.variants[agent].learner.steps_per_call = steps_per_call
     config.learner.time_steps_per_gradient = time_steps
     config.refer.beta_step_size = 1e-3
     config.memory.start_steps = 1_000

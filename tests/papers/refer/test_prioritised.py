@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
+from paper_configs.refer import figure_1_ddpg, figure_3_naf, figure_4_vracer
+from repro.config import resolve_plain
 from repro.papers.refer import loss, training
 from repro.papers.refer.prioritised import Prioritised, importance_exponent, sample_minibatches
+from repro.replay.prioritised import SAMPLERS, ErrorSampler, RankHeap
 from repro.replay.refer import Minibatch, ReferMemory
 from tests.papers.refer.gradients import first_gradient, network
 from tests.papers.refer.small import A, B, S, agent_of, build, random_batch, scalars
@@ -13,6 +16,13 @@ from tests.papers.refer.test_vracer import _agent as vracer
 from tests.replay.naive import random_episode
 
 SETTINGS = Prioritised(alpha=0.5, initial_beta=0.4, annealing=0.1)
+
+
+def make_exact(sampler):
+    if isinstance(sampler, RankHeap):
+        sampler.sort()
+    else:
+        sampler._left = 0
 
 
 def new_agent(name):
@@ -35,16 +45,30 @@ class NaiveRanks:
         for serial in serials:
             del self.errors[serial]
 
-    def sample(self, uniform, alpha, beta):
-        """The error of one step from each range, at the points `uniform` of it, and its weight."""
+    def ordered(self):
+        """Errors in the order of their probabilities' ranges, and the probabilities up to a factor, at alpha = 1/2."""
         errors = sorted(self.errors.values(), key=lambda error: -np.inf if error is None else -error)
         new = errors.count(None)
-        probability = np.r_[np.ones(new), np.arange(1, len(errors) - new + 1.0) ** -alpha]
-        probability /= probability.sum()
+        return errors, np.r_[np.ones(new), np.arange(1, len(errors) - new + 1.0) ** -0.5]
+
+    def sample(self, uniform, beta):
+        """The error of one step from each range, at the points `uniform` of it, and its weight."""
+        errors, probability = self.ordered()
+        probability = probability / probability.sum()
         points = (np.arange(len(uniform)) + uniform) / len(uniform)
         places = [int(np.flatnonzero(np.cumsum(probability) > point)[0]) for point in points]
         weights = (len(errors) * probability) ** -beta
         return [errors[place] for place in places], weights[places] / weights.max()
+
+
+class NaiveErrors(NaiveRanks):
+    """All steps with their errors, in the order of their numbers."""
+
+    def ordered(self):
+        errors = [self.errors[serial] for serial in sorted(self.errors)]
+        known = [(error**2 + 2.0**-23) ** 0.25 for error in errors if error is not None]
+        largest = max(known, default=1.0)
+        return errors, np.array([largest if e is None else (e**2 + 2.0**-23) ** 0.25 for e in errors])
 
 
 @pytest.mark.parametrize(("agent", "exponent"), [("vracer_per", 0.625), ("naf_per", 0.625), ("ddpg_per", 0.5)])
@@ -54,10 +78,12 @@ def test_the_exponent_of_importance_weights_stays_with_ddpg(tmp_path, agent, exp
     assert importance_exponent(500_000, settings) == pytest.approx(exponent)
 
 
-def test_k_1_samples_weighs_and_ranks_as_a_naive_twin_does(tmp_path, monkeypatch):
-    """The loop of 40 gradient steps with the order made exact before each sampling, where ties look the same."""
+@pytest.mark.parametrize(("by", "twin"), [("rank", NaiveRanks()), ("error", NaiveErrors())])
+def test_k_1_samples_weighs_and_ranks_as_a_naive_twin_does(tmp_path, monkeypatch, by, twin):
+    """The loop of 40 gradient steps, exact before each sampling; equal errors look the same."""
     run = build(tmp_path, agent="vracer_per", frames=40, steps_per_call=1, max_steps=30)
-    memory, agent, twin = run._memory, run._agent, NaiveRanks()
+    memory, agent = run._memory, run._agent
+    memory._sampler = SAMPLERS[by][0](8_192)
     add, sample, train = memory.add_episode, memory.sample_prioritised, agent.train
     known, calls, has_new = set(), [], []
 
@@ -71,12 +97,12 @@ def test_k_1_samples_weighs_and_ranks_as_a_naive_twin_does(tmp_path, monkeypatch
         known.update(present)
 
     def sampling(rng, batch, alpha, beta):
-        memory._ranks.sort()
+        make_exact(memory._sampler)
         state = rng.bit_generator.state
         uniform = rng.random(batch)
         rng.bit_generator.state = state
         indices, weights = sample(rng, batch, alpha, beta)
-        expected, expected_weights = twin.sample(uniform, 0.5, beta)
+        expected, expected_weights = twin.sample(uniform, beta)
         assert [twin.errors[serial] for serial in indices.tolist()] == expected
         np.testing.assert_allclose(weights, expected_weights, rtol=1e-5)
         calls.append((indices, weights, beta))
@@ -101,6 +127,22 @@ def test_k_1_samples_weighs_and_ranks_as_a_naive_twin_does(tmp_path, monkeypatch
     memory.check_valid()
 
 
+@pytest.mark.parametrize("agent", ["ddpg_per_proportional", "naf_per_proportional"])
+def test_the_proportional_agents_differ_from_the_others_by_their_sampler_alone(tmp_path, agent):
+    proportional, by_rank = (build(tmp_path, agent=name) for name in (agent, agent.removesuffix("_proportional")))
+    assert isinstance(proportional._memory._sampler, ErrorSampler)
+    assert isinstance(by_rank._memory._sampler, RankHeap)
+    assert proportional._settings == by_rank._settings
+    assert proportional._agent.steps_per_call == by_rank._agent.steps_per_call == 16
+
+
+def test_priorities_are_written_after_eight_gradient_steps():
+    for experiment in (figure_1_ddpg, figure_3_naf, figure_4_vracer):
+        config = experiment.get_config("paper").to_dict()
+        agents = [agent for agent in config["variants"] if "_per" in agent]
+        assert {resolve_plain(config, agent)["learner"]["steps_per_call"] for agent in agents} == {8}
+
+
 def test_exponents_reach_1_and_stay():
     found = [importance_exponent(step, SETTINGS) for step in (0, 1, 5, 10, 1000)]
     np.testing.assert_allclose(found, [0.4, 0.46, 0.7, 1.0, 1.0])
@@ -108,12 +150,12 @@ def test_exponents_reach_1_and_stay():
 
 def test_minibatches_of_one_call_are_sampled_separately():
     """Each takes one step from every range of ranks, with the exponent of its own gradient step."""
-    memory = ReferMemory(64, 3, 2, 32, discount=0.9, prioritised=True)
+    memory = ReferMemory(64, 3, 2, 32, discount=0.9, prioritised="rank")
     random = np.random.default_rng(0)
     for _ in range(2):
         memory.add_episode(**random_episode(random, 32), terminated=False)
     memory.set_priorities(np.arange(64), np.arange(64.0))  # step 63 has rank 1
-    memory._ranks.sort()
+    memory._sampler.sort()
     indices, weights = sample_minibatches(memory, random, 8, range(4, 7), SETTINGS)
     cumulative = np.cumsum(np.arange(1, 65) ** -0.5)
     for k, step in enumerate(range(4, 7)):

@@ -23,6 +23,7 @@ from repro.papers.refer.recurrent_vracer import RecurrentVRacer
 from repro.papers.refer.refer_rules import LARGEST_LOG_RATIO, RULES
 from repro.papers.refer.training import ReferSettings, ReferTrainer
 from repro.papers.refer.vracer import VRacer, VRacerSettings
+from repro.replay.prioritised import SAMPLERS
 from repro.replay.refer import ReferMemory
 from repro.training.experiment import Experiment, Warn
 from repro.training.run_directory import RunDirectory
@@ -44,6 +45,7 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
         config, method = self.config, self.config.learner.method
         check_choice("learner.method", method, METHODS)
         check_choice("refer.rule", config.refer.rule, RULES)
+        check_choice("prioritised.by", config.prioritised.by, SAMPLERS)
         sizes = environment.state_size, environment.num_actions
         steps_per_call, use_xla = config.learner.steps_per_call, self.use_xla
         if method == "ddpg":
@@ -116,10 +118,14 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
             learning_rate_annealing=learner.annealing,
             noise_theta=config.exploration.theta if has_correlated_noise else None,
             initial_beta=refer.initial_beta,
-            prioritised=Prioritised(**config.prioritised) if memory.prioritised else None,
+            prioritised=self._prioritised() if memory.prioritised else None,
             refresh_last_value=memory.refresh_last_value,
             overlap=config.runtime.schedule == "overlap",
         )
+
+    def _prioritised(self) -> Prioritised:
+        fields = self.config.prioritised
+        return Prioritised(alpha=fields.alpha, initial_beta=fields.initial_beta, annealing=fields.annealing)
 
     def build_trainer(self, seed: int, run: RunDirectory, warn: Warn) -> ReferTrainer:
         config = self.config
@@ -156,9 +162,9 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
                 f"memory.capacity={memory.capacity} is less than an episode, which has up to {max_steps} steps "
                 f"(env.max_steps): choose {max_steps} or more."
             )
-        check_fits("memory.capacity", memory.capacity, ReferMemory.nbytes(*sizes, memory.prioritised))
-        discount = self.config.learner.discount
-        return ReferMemory(*sizes, max_steps, discount=discount, prioritised=memory.prioritised)
+        prioritised = self.config.prioritised.by if memory.prioritised else None
+        check_fits("memory.capacity", memory.capacity, ReferMemory.nbytes(*sizes, prioritised))
+        return ReferMemory(*sizes, max_steps, discount=self.config.learner.discount, prioritised=prioritised)
 
     def make_policy(self, environment: VectorEnvironment, agent: FusedAgent) -> tf_policy.TFPolicy:
         if isinstance(agent, RecurrentVRacer):
