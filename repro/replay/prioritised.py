@@ -1,4 +1,7 @@
-"""Prioritised sampling by rank or by error (Schaul, Quan, Antonoglou and Silver 2016, Section 3.3)."""
+"""Prioritised sampling by rank or by error (Schaul, Quan, Antonoglou and Silver 2016, Section 3.3).
+
+Rows without a priority are not given the highest one, as in Algorithm 1 there, but have the highest probability.
+"""
 
 from __future__ import annotations
 
@@ -219,7 +222,7 @@ SAMPLERS: Mapping[str, tuple[type[RankHeap] | type[ErrorSampler], int]] = {
     "rank": (RankHeap, 5),
     "error": (ErrorSampler, 6),
 }
-"""Samplers by what they rank rows by, with their number of 4-byte numbers per row."""
+"""Sampler by what it goes by, and how many 4-byte numbers it keeps for each row."""
 
 
 @numba.njit(cache=True)
