@@ -98,7 +98,8 @@ regression-bands: setup  ## compute new bands for trainings whose settings chang
 
 report: setup  ## write report/index.html, docs/results.md, docs/results_not_run.md and pictures in docs/ from results/
 	$(BIN)/python -m repro.report --out=report --markdown=docs/results.md \
-	  --picture=impala/atari_shallow/breakout=docs/breakout.png
+	  --picture=impala/atari_shallow/breakout=docs/breakout.png \
+	  --picture=ctrace/dqn/breakout=docs/ctrace_breakout.png
 
 serve: setup  ## serve the report on http://127.0.0.1:8001
 	test -f report/index.html || $(MAKE) report

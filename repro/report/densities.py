@@ -28,7 +28,8 @@ class Densities:
         outlines: seed to points (rate, density per unit of rate), [POINTS, 2].
         constants: seed to its rate, for seeds whose rates are all equal, or that logged only one.
         end: mean rate over the last tenth of the log and over seeds.
-        target: mean of the rate that C-trace aims for, over the same rows; None if a log does not have it.
+        target: mean of the logged targets over the same rows: the rate that C-trace aims for, or that of n steps if the
+            agent learns from n-step returns; None if a log does not have them.
     """
 
     outlines: Mapping[int, np.ndarray]
@@ -88,8 +89,8 @@ def x_range(densities: Iterable[Densities]) -> tuple[float, float]:
 def plot_densities(by_agent: Mapping[str, tuple[int, Densities]]) -> Figure:
     """Plots the densities of the agents of one task.
 
-    A seed is a filled outline in the colour of its agent, or an upright line if its rates are all equal; the mean
-    target of C-trace is a dashed line.
+    A seed is a filled outline in the colour of its agent, or an upright line if its rates are all equal; the mean of
+    the logged targets is a dashed line.
 
     Args:
         by_agent: agent to its index, for its colour, and its densities from `make_densities`.
@@ -108,7 +109,7 @@ def plot_densities(by_agent: Mapping[str, tuple[int, Densities]]) -> Figure:
             else:
                 axes.axvline(densities.constants[seed], gid=f"seed {seed}", label=label, lw=1.8, **style)
         if densities.target is not None:
-            label = f"mean target of C-trace {densities.target:.4f}" + (f" ({agent})" if len(by_agent) > 1 else "")
+            label = f"mean target {densities.target:.4f}" + (f" ({agent})" if len(by_agent) > 1 else "")
             axes.axvline(densities.target, gid="target", label=label, color=style["color"], ls="--", lw=1.4)
     axes.set(xlim=x_range(densities for _, densities in by_agent.values()), xlabel=X_LABEL, ylabel="density")
     axes.set_ylim(bottom=0)
@@ -121,7 +122,7 @@ def densities_title(densities: Densities, agent: str, task: str) -> str:
     """Returns a description of one agent's densities in a figure."""
     count = len(densities.outlines) + len(densities.constants)
     seeds = f"{count} seed{'s' if count > 1 else ''}"
-    target = "" if densities.target is None else f", mean target of C-trace {densities.target:.4f}"
+    target = "" if densities.target is None else f", mean target {densities.target:.4f}"
     what = f"Densities of the observed contraction rates of {agent} on {task} over training, {seeds}"
     return f"{what}; mean at the end {densities.end:.4f}{target}."
 

@@ -72,7 +72,7 @@ def test_each_seed_is_an_outline_and_the_target_a_line():
     (line,) = _lines(axes, "target").values()
     assert line.get_xdata() == pytest.approx([0.972, 0.972])
     assert line.get_linestyle() == "--"
-    assert texts == ["ctrace", "mean target of C-trace 0.9720"]
+    assert texts == ["ctrace", "mean target 0.9720"]
     assert (axes.get_ylabel(), axes.get_xlabel()) == ("density", "observed contraction rate, over all of training")
 
 
@@ -123,7 +123,7 @@ def test_agents_share_the_axes_and_differ_in_colour():
     (axes,) = figure.axes
     assert [line.get_color() for line in axes.lines] == [figures.COLORS[i] for i in (0, 0, 2, 2)]
     assert axes.get_xlim()[0] < 0.9
-    assert "mean target of C-trace 0.9600 (n_step_5)" in [text.get_text() for text in figure.legends[0].get_texts()]
+    assert "mean target 0.9600 (n_step_5)" in [text.get_text() for text in figure.legends[0].get_texts()]
 
 
 def test_the_target_is_not_plotted_where_a_seed_does_not_say_it():
@@ -141,7 +141,7 @@ def test_the_title_says_the_numbers():
     made = densities.make_densities([_logged([0.98] * 9 + [0.96], target=[0.9] * 9 + [0.97])])
     assert densities.densities_title(made, "ctrace", "pong") == (
         "Densities of the observed contraction rates of ctrace on pong over training, 1 seed; mean at the end 0.9600, "
-        "mean target of C-trace 0.9700."
+        "mean target 0.9700."
     )
 
 
