@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import inspect
 import pkgutil
@@ -13,17 +12,12 @@ from absl import flags
 
 from repro import benchmarks, cli
 from repro.environments.lookup import MissingModuleError
-
-
-def _first_line(name: str) -> str:
-    """Returns the first line of a benchmark's documentation, without importing TensorFlow."""
-    text = Path(benchmarks.__path__[0], f"{name}.py").read_text(encoding="utf-8")
-    return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0].removeprefix("Benchmark of ")
-
+from repro.files import headline
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(benchmarks.__path__) if not module.ispkg)
 WHAT = flags.DEFINE_enum("what", "impala_atari", NAMES, "What to measure.")
-flags.FLAGS["what"].help = "\n".join(["What to measure:", *(f"{name}: {_first_line(name)}" for name in NAMES)])
+HEADLINES = {name: headline(Path(benchmarks.__path__[0], f"{name}.py")).removeprefix("Benchmark of ") for name in NAMES}
+flags.FLAGS["what"].help = "\n".join(["What to measure:", *(f"{name}: {line}" for name, line in HEADLINES.items())])
 CONFIG = cli.define_config()
 JSON = cli.define_json()
 SECONDS = flags.DEFINE_float("seconds", 8.0, "Seconds of each measurement.", 0.1)

@@ -5,7 +5,6 @@ For each one it prints the first line of its configuration file, its agents, and
 
 from __future__ import annotations
 
-import ast
 import shutil
 import signal
 import textwrap
@@ -15,6 +14,7 @@ from absl import flags
 
 from repro import cli
 from repro.config import agents, tasks
+from repro.files import headline
 from repro.launch import jobs
 
 PAPER = flags.DEFINE_list("paper", [], "Folders in paper_configs; all if not given.")
@@ -34,12 +34,11 @@ def lines(paper: str, width: int) -> Iterator[str]:
     yield f"make reproduce-{paper} EXPERIMENT=<name>"
     for name in jobs.experiments(paper):
         config = jobs.load_config(paper, name, "desk")
-        documented = ast.get_docstring(ast.parse((jobs.CONFIGS / paper / f"{name}.py").read_text())) or ""
         together = tasks(config)
         task = f"{config.env.task}, {len(together)} tasks together" if together else config.env.task
         made = "a study, which trains nothing" if "study" in config else f"agents: {', '.join(agents(config))}"
         yield f"  {name}"
-        for text in (documented.partition("\n")[0], f"{made}; task: {task}"):
+        for text in (headline(jobs.CONFIGS / paper / f"{name}.py"), f"{made}; task: {task}"):
             yield from textwrap.wrap(
                 text, width, initial_indent=INDENT, subsequent_indent=INDENT, break_on_hyphens=False
             )

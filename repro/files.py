@@ -1,7 +1,8 @@
-"""Atomic writing of files, locks, private folders, and descriptions of errors."""
+"""Atomic writing of files, locks, private folders, headlines of modules, and descriptions of errors."""
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import errno
 import fcntl
@@ -20,6 +21,15 @@ FULL = (errno.EDQUOT, errno.ENOSPC)
 """Error numbers for a full quota or disk."""
 FULL_REASONS = tuple(os.strerror(code) for code in (*FULL, errno.EFBIG))
 """The system's messages for a full quota, a file at its size limit and a full disk."""
+
+
+def headline(module: Path) -> str:
+    """Returns the first line of a module's docstring, empty without one; the module is not imported.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    return (ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) or "").partition("\n")[0]
 
 
 def write_whole(path: Path, text: str) -> None:

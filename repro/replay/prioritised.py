@@ -66,6 +66,9 @@ class RankHeap:
         capacity: number of rows; rows are numbered from 0 to capacity - 1.
     """
 
+    NUMBERS = 5
+    """4-byte numbers that are kept for each row."""
+
     def __init__(self, capacity: int) -> None:
         self._priority = np.zeros(capacity, np.float32)  # by row
         self._order = np.zeros(capacity, np.int32)  # ranked rows from the front, new ones from the back
@@ -158,6 +161,9 @@ class ErrorSampler:
         capacity: number of rows; rows are numbered from 0 to capacity - 1.
     """
 
+    NUMBERS = 6
+    """4-byte numbers that are kept for each row."""
+
     def __init__(self, capacity: int) -> None:
         self._priority = np.full(capacity, _ABSENT, np.float32)  # by row
         self._mass = np.zeros(capacity)  # by row, of the last sweep
@@ -218,11 +224,8 @@ class ErrorSampler:
         return None
 
 
-SAMPLERS: Mapping[str, tuple[type[RankHeap] | type[ErrorSampler], int]] = {
-    "rank": (RankHeap, 5),
-    "error": (ErrorSampler, 6),
-}
-"""Sampler by what it goes by, and how many 4-byte numbers it keeps for each row."""
+SAMPLERS: Mapping[str, type[RankHeap] | type[ErrorSampler]] = {"rank": RankHeap, "error": ErrorSampler}
+"""Samplers by what they go by."""
 
 
 @numba.njit(cache=True)

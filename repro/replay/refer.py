@@ -131,13 +131,13 @@ class ReferMemory:
         self._c_max = self._low = float("inf")
         self._scale = 1.0
         self._statistics: tuple[np.ndarray, np.ndarray] | None = None
-        self._sampler: Sampler | None = None if prioritised is None else SAMPLERS[prioritised][0](capacity)
+        self._sampler: Sampler | None = None if prioritised is None else SAMPLERS[prioritised](capacity)
 
     @staticmethod
     def nbytes(capacity: int, state_size: int, action_size: int, prioritised: str | None = None) -> int:
         """Returns the bytes of a memory full of long episodes; short ones take more. Arguments as for the class."""
         numbers = state_size + 3 * action_size + 5 + 3  # 4-byte numbers per step
-        numbers += 0 if prioritised is None else SAMPLERS[prioritised][1]
+        numbers += 0 if prioritised is None else SAMPLERS[prioritised].NUMBERS
         return 4 * capacity * numbers
 
     def __len__(self) -> int:

@@ -1,6 +1,5 @@
 """Contents of the report, collected from records, published numbers, configs and the papers' READMEs."""
 
-import ast
 import collections
 import dataclasses
 import functools
@@ -19,6 +18,7 @@ from repro.evidence.groups import Group, group_records, stale_records
 from repro.evidence.records import ROOT, StoredRecord, ValidationError, read_all
 from repro.evidence.rows import Row, make_rows, missing_players, row_key
 from repro.evidence.sentences import count_verdicts
+from repro.files import headline
 from repro.report import agent_table, aggregates, cards, figures, tables
 
 PAPERS_DIR = ROOT / "repro" / "papers"
@@ -294,11 +294,10 @@ def _figures(paper_dir: pathlib.Path, configs_dir: pathlib.Path) -> list[figures
 
 def _figure_title(config: pathlib.Path) -> str:
     """Returns the title of a figure: the first line of its config's docstring without the paper, or the file's name."""
-    docstring = ast.get_docstring(ast.parse(config.read_text(encoding="utf-8"))) if config.is_file() else None
-    if not docstring:
+    line = headline(config) if config.is_file() else ""
+    if not line:
         return config.stem
-    title = docstring.splitlines()[0].rstrip(".")
-    return title.removeprefix(f"{tables.PAPERS.get(config.parent.name, config.parent.name)}, ")
+    return line.rstrip(".").removeprefix(f"{tables.PAPERS.get(config.parent.name, config.parent.name)}, ")
 
 
 def _deviations(readme: pathlib.Path) -> Markup:

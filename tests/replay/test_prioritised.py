@@ -142,7 +142,7 @@ def test_weights_of_new_rows_are_those_of_their_probability():
 
 @pytest.mark.parametrize("kind", SAMPLERS)
 def test_rows_are_sampled_uniformly_before_any_has_a_priority(kind):
-    heap = SAMPLERS[kind][0](8)
+    heap = SAMPLERS[kind](8)
     heap.insert(np.array([5, 2, 7, 1]))
     rows, weights = heap.sample(np.random.default_rng(8), 8, 0.7, 0.4)
     assert sorted(rows.tolist()) == [1, 1, 2, 2, 5, 5, 7, 7]
@@ -171,7 +171,7 @@ def test_a_row_is_new_until_its_priority_is_written():
 
 @pytest.mark.parametrize("kind", SAMPLERS)
 def test_restored_rows_are_sampled_as_before(kind):
-    sampler, _ = SAMPLERS[kind]
+    sampler = SAMPLERS[kind]
     first, second = sampler(64), sampler(64)
     for one, size in ((first, 50), (second, 20)):
         one.insert(np.arange(size))

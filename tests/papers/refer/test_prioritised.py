@@ -83,7 +83,7 @@ def test_k_1_samples_weighs_and_ranks_as_a_naive_twin_does(tmp_path, monkeypatch
     """The loop of 40 gradient steps, exact before each sampling; equal errors look the same."""
     run = build(tmp_path, agent="vracer_per", frames=40, steps_per_call=1, max_steps=30)
     memory, agent = run._memory, run._agent
-    memory._sampler = SAMPLERS[by][0](8_192)
+    memory._sampler = SAMPLERS[by](8_192)
     add, sample, train = memory.add_episode, memory.sample_prioritised, agent.train
     known, calls, has_new = set(), [], []
 
