@@ -583,6 +583,16 @@ STAGES = {
             4,
             0.9,
         ),
+        Block(
+            "Section 9.5, embeddings of gamma",
+            "stac",
+            "atari",
+            ("stacx", "stac_gamma_lambda_embedding", "stacx_shared_embedding", "stacx_separate_embedding"),
+            STAC_GAMES,
+            "desk",
+            4,
+            0.9,
+        ),
         Block("Figure 5, two alphas", "stac", "atari", ("stacx_two_alphas",), ("jamesbond",), "desk", 4, 0.9),
         Block("Figure 3 (a), ten tasks", "stac", "dm_control_features", STAC_AGENTS, CONTROL_10, "desk", 4, 0.25),
         Block(

@@ -20,7 +20,7 @@ CHOSEN_FIELDS = ("num_actors", "envs_per_actor", "threads", "env_threads")
 
 LATER: Mapping[str, Mapping[str, Any]] = {
     "runtime": {"num_learners": 1, "steps_per_call": 8, "evaluator_episodes": 0, "replay_gb": 0.0},
-    "network": {"compute_dtype": "float32"},
+    "network": {"compute_dtype": "float32", "gamma_embedding": "none", "gamma_embedding_units": 16},
     "loss": {"traces": "root", "policy_target": "q_opc"},
     "prioritised": {"by": "rank"},
 }
@@ -56,7 +56,7 @@ RANGES: Sequence[tuple[str, Callable[[float], bool], Sequence[str]]] = (
     ("a number of 0 or more and below 1", lambda x: 0 <= x < 1, ("rmsprop_momentum", "beta_1", "beta_2")),
     ("1 or more", lambda x: x >= 1, (
         "batch_size", "unroll_length", "units", "advantage_units", "lstm_units", "embedding_units", "language_units",
-        "network.window", "head_units", "dueling_units", "replay.steps", "replay.period",
+        "gamma_embedding_units", "network.window", "head_units", "dueling_units", "replay.steps", "replay.period",
         "replay.capacity", "target_period", "publish_steps", "steps_per_update", "loss.n", "memory.capacity",
         "start_steps", "queue_capacity", "ppo.steps", "ppo.epochs", "evaluation.episodes", "evaluation.num_envs",
         "window_frames", "window_steps",

@@ -348,7 +348,12 @@ CASES: dict[str, Case] = {
         (*stac_agents("atari gymnasium", "impala", "impala_gamma_99"), "figure_4_robustness/impala_*"),
         STAC,
     ),
-    "stac.stac": Case("stac.atari", "stac", stac_agents("atari gymnasium", "stac", "stac_*"), STAC),
+    "stac.stac": Case(
+        "stac.atari",
+        "stac",
+        stac_agents("atari gymnasium", "stac", "stac_gamma", "stac_gamma_lambda", "stac_no_alpha", "stac_untuned"),
+        STAC,
+    ),
     "stac.stacx": Case(
         "stac.atari",
         "stacx",
@@ -374,6 +379,9 @@ CASES: dict[str, Case] = {
             "stacx_truncation",
             "stacx_random_ensemble",
             "stacx_average_ensemble",
+            "stac_gamma_lambda_embedding",
+            "stacx_shared_embedding",
+            "stacx_separate_embedding",
         )
     },
     **{

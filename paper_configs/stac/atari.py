@@ -1,4 +1,4 @@
-"""STAC and STACX on Atari, their baselines and ablations (Figures 2 and 5, Sections 4.3 and 9.3 of arXiv 2002.12928).
+"""STAC and STACX on Atari, their baselines and ablations: Figures 2 and 5, Sections 4.3, 9.3 and 9.5, arXiv 2002.12928.
 
 Every field names its source: a table, figure or section of the paper, or `assumed:` with the reason. Fields that the
 paper leaves to earlier work ("the same ALE setup that was used in Espeholt et al., 2018", Section 4.1) name IMPALA and
@@ -55,6 +55,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.network.num_heads = 1  # heads, each a policy and a value; set by each variant
     config.network.head_units = 256  # width of the hidden layers of each head's policy and value; Table 2
     config.network.acting = "first"  # head that acts: first, random or average; Sections 3.2 and 9.3
+    config.network.gamma_embedding = "none"  # embedding of gamma: none, shared by heads or separate; Section 9.5
+    config.network.gamma_embedding_units = 16  # width of the embedding of gamma; assumed: not printed in Section 9.5
 
     config.loss = ml_collections.ConfigDict()  # zeta, hyper-parameters of the outer loss
     config.loss.discount = 0.995  # gamma per agent step; Table 3
@@ -112,7 +114,7 @@ def recorded(num_heads: int, metaparameters: tuple[str, ...] = METAPARAMETERS) -
 
 
 def variants() -> dict[str, dict[str, Any]]:
-    """Returns the agents of Figure 2(a), sets and red IMPALA of Figure 2(b), and variations of Sections 4.3 and 9.3.
+    """Returns the agents of Figure 2(a), sets and red IMPALA of Figure 2(b), and those of Sections 4.3, 9.3, 9.5.
 
     `_untuned` agents keep the metaparameters at their initial values, which are not IMPALA's: tuning makes the
     difference to them.
@@ -150,6 +152,13 @@ def variants() -> dict[str, dict[str, Any]]:
         agents[f"stacx_kl_{100 * weight:.0f}"] = {"network": three, "meta": {"kl_cost": weight}}
     for acting in ("random", "average"):
         agents[f"stacx_{acting}_ensemble"] = {"network": {**three, "acting": acting}}
+    tuned = subsets["_gamma_lambda"]
+    agents["stac_gamma_lambda_embedding"] = {
+        "network": {**one, "gamma_embedding": "shared"},  # by the only head
+        "meta": {"tuned": tuned},
+    }
+    for embedding in ("shared", "separate"):
+        agents[f"stacx_{embedding}_embedding"] = {"network": {**three, "gamma_embedding": embedding}}
     return agents
 
 

@@ -42,6 +42,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.network.num_heads = NUM_HEADS  # heads, each a policy and a value; set by each variant
     config.network.head_units = 256  # width of the hidden layers of each head's policy and value; Table 2
     config.network.acting = "first"  # head that acts: first, random or average; Section 3.2
+    config.network.gamma_embedding = "none"  # embedding of gamma: none, shared by heads or separate; Section 9.5
+    config.network.gamma_embedding_units = 16  # width of the embedding of gamma; assumed: not printed in Section 9.5
     config.network.log_std_min = -4.0  # sigma_min; assumed: not printed in Section 9.3, default of the authors' RLax
     config.network.log_std_max = 0.0  # sigma_max, upper bound on log std; assumed: as sigma_min
 

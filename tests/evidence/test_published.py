@@ -86,7 +86,7 @@ COUNTS = {
         "Section 9.3": 10,
         "4": 16,
         "Section 9.4": 4 + 4 + 2,
-        "Section 9.5": 10 + 7,
+        "Section 9.5": 10 + 8,
         "Section 10": 6 + 2 + 2,
     },
 }

@@ -231,6 +231,28 @@ VARIANTS = [
         f"{TEST_METAGRADIENT}::test_auxiliary_heads_do_not_matter_without_a_layer_that_is_shared",
     ),
     Variant(
+        "STAC: network not told the new gamma",
+        AGENT,
+        "            self._tell_gammas()\n            extra",
+        "            extra",
+        f"{TEST_AGENT}::test_actors_play_with_the_gammas_of_the_last_update",
+    ),
+    Variant(
+        "STAC: embedding in place of the core's output",
+        NETWORK,
+        "tf.concat([features, tf.broadcast_to(one, shape)], axis=-1)",
+        "tf.concat([tf.zeros_like(features), tf.broadcast_to(one, shape)], axis=-1)",
+        TEST_DIFFERENCES,
+        slow=True,
+    ),
+    Variant(
+        "STACX: heads read the embedding of the next head's gamma",
+        NETWORK,
+        "tf.unstack(self.gammas[:, tf.newaxis] * self._embedding)",
+        "tf.unstack(tf.roll(self.gammas[:, tf.newaxis] * self._embedding, -1, 0))",
+        "tests/networks/test_multi_head_actor_critic.py::test_heads_read_the_features_and_their_gamma_times_its_embedding",
+    ),
+    Variant(
         "STAC: KL from the updated policy to itself",
         AGENT,
         "tf.stop_gradient(inner.outputs[:-1, :, acting])",

@@ -11,7 +11,7 @@ from repro.networks.multi_head_actor_critic import MultiHeadActorCritic
 B, T, ACTIONS, SIZE = 2, 5, 4, 3
 
 
-def make(acting="first", num_heads=3, seed=3, core_units=None):
+def make(acting="first", num_heads=3, seed=3, core_units=None, **embedding):
     network = MultiHeadActorCritic(
         dense_torso((8,), 2),
         ACTIONS,
@@ -20,6 +20,7 @@ def make(acting="first", num_heads=3, seed=3, core_units=None):
         core_units=core_units,
         acting=acting,
         seed=seed,
+        **embedding,
     )
     network.build_variables(tf.TensorSpec([SIZE], tf.float32))
     return network
@@ -77,7 +78,35 @@ def test_equal_seeds_give_equal_weights():
     assert all(np.abs(a - b).max() > 1e-3 for i, a in enumerate(kernels) for b in kernels[:i] if len(a) == len(b))
 
 
-@pytest.mark.parametrize("arguments", [{"acting": "last"}, {"num_heads": 0}])
+@pytest.mark.parametrize("acting", ["first", "average"])
+@pytest.mark.parametrize("gamma_embedding", ["shared", "separate"])
+def test_heads_read_the_features_and_their_gamma_times_its_embedding(acting, gamma_embedding):
+    network, x = make(acting, gamma_embedding=gamma_embedding, gamma_embedding_units=2), observation()
+    heads = 4 if acting == "average" else 3
+    np.testing.assert_array_equal(network.gammas, np.zeros(heads))
+    assert all(variable is not network.gammas for variable in network.trainable_variables)
+    gammas = np.array([0.9, -2.0, 0.5, 3.0][:heads], np.float32)
+    network.gammas.assign(gammas)
+    _, logits, values, _ = network(x, None)
+    features = network._torso(tf.reshape(x, [B * T, SIZE])).numpy()
+    rows = network._embedding.numpy()
+    assert rows.shape == (1 if gamma_embedding == "shared" else heads, 2)
+    assert len(np.unique(rows)) == rows.size
+    for found, layers in ((logits, network._policies), (values[..., None], network._values)):
+        for i, head in enumerate(layers):
+            embedded = gammas[i] * rows[0 if gamma_embedding == "shared" else i]
+            expected = head(np.concatenate([features, np.tile(embedded, (B * T, 1))], axis=1))
+            np.testing.assert_allclose(tf.reshape(found[:, :, i], expected.shape), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_embeddings_begin_as_normals_of_std_1_without_their_tails():
+    network = make(gamma_embedding="separate", gamma_embedding_units=4000)
+    rows = network._embedding.numpy()
+    assert np.abs(rows).max() == pytest.approx(2.0, abs=0.01)
+    assert rows.std() == pytest.approx(0.88, abs=0.02)
+
+
+@pytest.mark.parametrize("arguments", [{"acting": "last"}, {"num_heads": 0}, {"gamma_embedding": "both"}])
 def test_wrong_arguments(arguments):
     with pytest.raises(ValueError, match="MultiHeadActorCritic: num_heads must be 1 or more"):
         make(**arguments)

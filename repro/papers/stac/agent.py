@@ -36,6 +36,9 @@ class StacAgent(tf_agent.TFAgent):
     of the last row are not read. The core starts from the state stored with the first row. Losses are summed over
     batch and time, and under `tf.distribute` over all replicas; the inner loss is the mean over heads (line 11).
 
+    In a network with an embedding of gamma both losses are computed with the gammas before the update; the new ones are
+    written into it, and published to actors with its weights, afterwards.
+
     Args:
         time_step_spec, action_spec: specs of one unbatched environment.
         network: network of the heads' policies and values.
@@ -78,6 +81,7 @@ class StacAgent(tf_agent.TFAgent):
         self._kl_cost = kl_cost
         self._clip_global_norm = clip_global_norm
         network.build_variables(time_step_spec.observation)
+        self._tell_gammas()
         optimizer.build(network.trainable_variables)
         meta_optimizer.build(metaparameters.trainable_variables)
         super().__init__(
@@ -91,6 +95,11 @@ class StacAgent(tf_agent.TFAgent):
 
     def _initialize(self) -> None:
         """Variables are created in the constructor, under the caller's strategy scope."""
+
+    def _tell_gammas(self) -> None:
+        """Writes the heads' gammas into a network that embeds them."""
+        if self._network.gammas is not None:
+            self._network.gammas.assign(self._metaparameters.hyperparameters().gamma)
 
     def _heads(self, experience: Trajectory, acting_alone: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
         """Computes the heads' policy outputs [T+1, B, P, K] and values [T+1, B, P] after the burn-in.
@@ -187,6 +196,7 @@ class StacAgent(tf_agent.TFAgent):
             )
             loss, inner, norm = update.inner, update.inner_extra, update.gradient_norm
             self._meta_optimizer.apply_gradients(zip(update.metagradient, eta), skip_gradients_aggregation=True)
+            self._tell_gammas()
             extra |= self._metaparameters.by_head(update.metagradient, "metagradient_")
             extra |= update.outer_extra | {
                 # The learner logs the mean over replicas, each of which has its part of the sum.

@@ -37,7 +37,8 @@ class StacExperiment(OnPolicyExperiment):
         config: resolved configuration.
 
     Raises:
-        ValueError: overlap and burn-in do not fit the unrolls: not every step would be learned from equally often.
+        ValueError: overlap and burn-in do not fit the unrolls: not every step would be learned from equally often; or
+            gamma is embedded without being tuned.
     """
 
     TORSOS: Sequence[str]
@@ -52,6 +53,11 @@ class StacExperiment(OnPolicyExperiment):
                 "every step is learned from (unroll_length - burn_in) / (unroll_length - overlap) times, which must be "
                 "a whole number above 0."
             )
+        if self.gamma_embedding != "none" and "gamma" not in self.tuned:
+            raise ValueError(
+                f"network.gamma_embedding={self.gamma_embedding}, but gamma is not tuned: add it to meta.tuned, or set "
+                "network.gamma_embedding=none."
+            )
 
     @property
     def overlap(self) -> int:
@@ -61,6 +67,10 @@ class StacExperiment(OnPolicyExperiment):
     def burn_in(self) -> int:
         """Number of steps at the beginning of an unroll that only warm up the core."""
         return self.config.learner.get("burn_in", 0)
+
+    @property
+    def gamma_embedding(self) -> str:
+        return self.config.network.get("gamma_embedding", "none")
 
     @abc.abstractmethod
     def make_distribution(self, environment: BatchedEnvironment) -> ActionDistribution:
@@ -85,6 +95,8 @@ class StacExperiment(OnPolicyExperiment):
             head_units=network.head_units,
             core_units=network.get("core_units") or None,
             acting=network.acting,
+            gamma_embedding=self.gamma_embedding,
+            gamma_embedding_units=network.get("gamma_embedding_units", 16),
             seed=next(seeds),
         )
 

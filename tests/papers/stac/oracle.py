@@ -161,19 +161,23 @@ class FeedForward(NamedTuple):
     """A torso on bytes / 255, then heads of a layer of ReLUs and a linear one; softmax policies.
 
     torso: takes its weights from the front.
+    gammas: one for each value, where gamma is embedded; its weights, [1 or values, E], are the last of all.
     """
 
     num_heads: int
     acting: str
     torso: Callable[[tf.Tensor, list[tf.Tensor]], tf.Tensor] = dense_layer
+    gammas: tuple[float, ...] = ()
 
     def heads(self, theta: Theta, data: Data) -> list[Head]:
         theta = list(theta)
+        embedding = theta.pop() if self.gammas else None
         x = self.torso(tf.cast(data.observations, tf.float64) / 255.0, theta)  # [T+1, B, F]
-        logits = [_dense(tf.nn.relu(_dense(x, theta)), theta) for _ in range(self.num_heads)]
+        inputs = _head_inputs(x, self.gammas, embedding) or [x] * (self.num_heads + 1)
+        logits = [_dense(tf.nn.relu(_dense(x, theta)), theta) for x in inputs[: self.num_heads]]
         if self.acting == "average":
             logits.append(sum(logits) / self.num_heads)
-        values = [_dense(tf.nn.relu(_dense(x, theta)), theta)[..., 0] for _ in logits]
+        values = [_dense(tf.nn.relu(_dense(x, theta)), theta)[..., 0] for x, _ in zip(inputs, logits)]
         assert not theta
         policies = [softmax_policy(one, data.actions) for one in logits]
         return [Head(log_probs, entropy, v, log_pi) for (log_probs, entropy, log_pi), v in zip(policies, values)]
@@ -189,6 +193,7 @@ class Recurrent(NamedTuple):
     is_first: [burn_in+T+1, B], where the state is zeroed before.
     state: h and c before the first row, [B, units] each.
     log_std: sigma_min and sigma_max.
+    gammas: as above.
     """
 
     num_heads: int
@@ -197,13 +202,17 @@ class Recurrent(NamedTuple):
     state: Sequence[np.ndarray]
     burn_in: int
     log_std: tuple[float, float]
+    gammas: tuple[float, ...] = ()
 
     def heads(self, theta: Theta, data: Data) -> list[Head]:
+        theta = list(theta)
+        embedding = theta.pop() if self.gammas else None
         *theta, kernel, bias = theta
         x = tf.nn.relu(_dense(tf.cast(data.observations, tf.float64), theta))
         x = self._core(x, kernel, bias)[self.burn_in :]
-        outputs = [_dense(tf.nn.relu(_dense(x, theta)), theta)[:-1] for _ in range(self.num_heads)]
-        values = [_dense(tf.nn.relu(_dense(x, theta)), theta)[..., 0] for _ in range(self.num_heads)]
+        inputs = _head_inputs(x, self.gammas, embedding) or [x] * self.num_heads
+        outputs = [_dense(tf.nn.relu(_dense(x, theta)), theta)[:-1] for x in inputs]
+        values = [_dense(tf.nn.relu(_dense(x, theta)), theta)[..., 0] for x in inputs]
         assert not theta
         found = []
         for one, v in zip(outputs, values):
@@ -234,6 +243,17 @@ class Recurrent(NamedTuple):
             h = tf.sigmoid(o) * tf.tanh(c)
             outputs.append(h)
         return tf.stack(outputs)
+
+
+def _head_inputs(x: tf.Tensor, gammas: Sequence[float], embedding: tf.Tensor | None) -> list[tf.Tensor]:
+    """[x, gamma w] for each gamma, of features x [T+1, B, F]."""
+    rows = tf.unstack(embedding) if gammas else []
+    if len(rows) == 1:
+        rows *= len(gammas)
+    return [
+        tf.concat([x, tf.zeros([*x.shape[:2], 1], x.dtype) + gamma * w], axis=-1)
+        for gamma, w in zip(gammas, rows, strict=True)
+    ]
 
 
 def _dense(x: tf.Tensor, theta: list[tf.Tensor]) -> tf.Tensor:

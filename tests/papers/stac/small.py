@@ -58,6 +58,7 @@ def make_agent(
     num_heads: int = 1,
     acting: str = "first",
     make_torso: Callable[[int], tf.keras.layers.Layer] = dense_torso,
+    gamma_embedding: str = "none",
     seed: int = 0,
     **settings: Any,
 ) -> StacAgent:
@@ -67,7 +68,16 @@ def make_agent(
         make_torso: of a seed.
     """
     torso = make_torso(seed)
-    network = MultiHeadActorCritic(torso, 3, num_heads=num_heads, head_units=16, acting=acting, seed=seed)
+    network = MultiHeadActorCritic(
+        torso,
+        3,
+        num_heads=num_heads,
+        head_units=16,
+        acting=acting,
+        gamma_embedding=gamma_embedding,
+        gamma_embedding_units=4,
+        seed=seed,
+    )
     return build_agent(Catch(1, 0), network, Softmax(3), tuned, num_heads, acting=acting, **settings)
 
 

@@ -25,6 +25,7 @@ def make_agent(
     num_heads: int = 1,
     burn_in: int = BURN_IN,
     units: int = 6,
+    gamma_embedding: str = "none",
     seed: int = 0,
     **settings: Any,
 ) -> StacAgent:
@@ -35,6 +36,8 @@ def make_agent(
         num_heads=num_heads,
         head_units=units,
         core_units=units,
+        gamma_embedding=gamma_embedding,
+        gamma_embedding_units=4,
         seed=seed,
     )
     return build_agent(

@@ -8,7 +8,9 @@ import tensorflow as tf
 from tf_agents.trajectories import StepType
 from tf_agents.trajectories import time_step as ts
 
+from repro.acting.weights import WeightsPublisher
 from repro.distributions import categorical
+from repro.optimizers.fused_adam import FusedAdam
 from repro.papers.impala.agent import ImpalaAgent
 from repro.training.learner import Learner
 from tests.papers.stac.small import INITIAL, OUTER, STAC, make_agent
@@ -19,7 +21,7 @@ from tests.support.catch import Catch
 
 def variables_of(agent):
     eta = list(agent._metaparameters.eta.values())
-    return [v.numpy() for v in [*agent._network.trainable_variables, *eta]]
+    return [v.numpy() for v in [*agent._network.variables, *eta]]
 
 
 def step(agent, batch, mode="graph"):
@@ -31,12 +33,12 @@ def step(agent, batch, mode="graph"):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("acting", ["first", "average"])
-def test_eager_graph_and_xla_make_the_same_update(acting):
+@pytest.mark.parametrize(("acting", "gamma_embedding"), [("first", "shared"), ("average", "none")])
+def test_eager_graph_and_xla_make_the_same_update(acting, gamma_embedding):
     """Of weights and, with a step of 1 along the metagradient, of eta."""
     results, scalars = [], []
     for mode in ("eager", "graph", "xla"):
-        agent = make_agent(num_heads=2, acting=acting, clip_global_norm=2.0)
+        agent = make_agent(num_heads=2, acting=acting, gamma_embedding=gamma_embedding, clip_global_norm=2.0)
         begin = variables_of(agent)
         scalars.append(step(agent, random_batch(agent, 4, seed=0), mode))
         results.append(variables_of(agent))
@@ -208,6 +210,35 @@ def test_the_average_acts_with_the_mean_of_the_logits_and_has_a_value_of_its_own
     assert np.abs(values[..., 3] - tf.reduce_mean(values[..., :3], axis=-1)).max() > 0.01
     info = agent.collect_policy.action(step_, seed=[1, 2]).info
     np.testing.assert_array_equal(info["logits"], logits[:, 0, 3])
+
+
+@pytest.mark.parametrize("acting", ["first", "average"])
+def test_actors_play_with_the_gammas_of_the_last_update(acting):
+    """They come with the weights; eta moves as in a run, by Adam."""
+
+    def made():
+        return make_agent(
+            ("gamma", "g_e"),
+            num_heads=2,
+            acting=acting,
+            gamma_embedding="separate",
+            meta_optimizer=FusedAdam(0.05, epsilon=1e-4),
+        )
+
+    agent, actor = made(), made()
+    alone = [OUTER.gamma] if acting == "average" else []
+    weights, step_ = WeightsPublisher(agent.collect_policy.variables()), time_step(5)
+    for i in range(3):
+        sigma = 1 / (1 + np.exp(-agent._metaparameters.eta["gamma"].numpy()))
+        assert list(agent._network.gammas.numpy()) == pytest.approx([*sigma, *alone], rel=1e-6)
+        weights.publish(i)
+        for variable, value in zip(actor.collect_policy.variables(), weights.latest.values, strict=True):
+            variable.assign(value)
+        logits, *_ = agent._network(step_.observation[:, None], None)
+        info = actor.collect_policy.action(step_, seed=[1, 2]).info
+        np.testing.assert_array_equal(info["logits"], logits[:, 0, 0])
+        step(agent, random_batch(agent, 4, seed=i))
+    assert np.abs(sigma - 1 / (1 + np.exp(-INITIAL["gamma"]))).min() > 1e-3
 
 
 def test_a_random_head_acts_and_says_its_own_logits():

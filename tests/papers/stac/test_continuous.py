@@ -24,10 +24,18 @@ from tests.support.point_mass import PointMass
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("num_heads", "clip"), [(1, 1e3), (1, 2.0), (3, 2.0)])
-def test_the_metagradient_equals_finite_differences(num_heads, clip):
+@pytest.mark.parametrize(
+    ("num_heads", "clip", "gamma_embedding"),
+    [(1, 1e3, "none"), (1, 2.0, "none"), (3, 2.0, "none"), (2, 2.0, "separate")],
+)
+def test_the_metagradient_equals_finite_differences(num_heads, clip, gamma_embedding):
     """Through burn-in, LSTM, resets, Jacobian and the KL to a standard normal; `random_unrolls` poisons the rest."""
-    agent = make_agent(num_heads=num_heads, meta_optimizer=KeepingSGD(), clip_global_norm=clip)
+    agent = make_agent(
+        num_heads=num_heads,
+        gamma_embedding=gamma_embedding,
+        meta_optimizer=KeepingSGD(),
+        clip_global_norm=clip,
+    )
     found, norm = check_update(agent, random_unrolls(agent, seed=1), clip=clip, kl_cost=1.0)
     assert 2 * 2.0 < norm < 1e3  # a clip of 2 is active, the other is not
     assert all(np.abs(x).min() > 0 for x in found.values())

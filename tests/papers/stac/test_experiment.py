@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from paper_configs.impala import atari_deep
-from paper_configs.stac import atari, figure_4_robustness, gymnasium
-from repro.config import flatten, resolve_plain
+from paper_configs.stac import atari, dm_control_features, figure_4_robustness, gymnasium, rwrl
+from repro.config import flatten, resolve_plain, without_later
 from repro.papers import find_experiment
 from repro.papers.stac.loss import Hyperparameters
 from repro.papers.stac.metagradient import Metaparameters
@@ -54,11 +54,13 @@ AGENTS = {  # heads, tuned metaparameters, and other fields in which an agent di
     **{f"stacx_heads_{heads}": (heads, SIX, {}) for heads in (2, 5, 8)},
     **{f"stacx_kl_{100 * cost:.0f}": (3, SIX, {"meta.kl_cost": cost}) for cost in (0.0, 0.3, 2.0)},
     **{f"stacx_{acting}_ensemble": (3, SIX, {"network.acting": acting}) for acting in ("random", "average")},
+    "stac_gamma_lambda_embedding": (1, ("gamma", "lambda"), {"network.gamma_embedding": "shared"}),
+    **{f"stacx_{how}_embedding": (3, SIX, {"network.gamma_embedding": how}) for how in ("shared", "separate")},
 }
 
 
 def test_agents_on_atari_have_the_heads_and_metaparameters_of_the_paper():
-    """Figure 2, Sections 4.1, 4.3 and 9.3."""
+    """Figure 2, Sections 4.1, 4.3, 9.3 and 9.5."""
     config = atari.get_config("paper").to_dict()
     assert set(config["variants"]) == set(AGENTS)
     stac = flatten(resolve_plain(config, "stac"))
@@ -123,7 +125,7 @@ def distinct_config():
     config.meta.update({"beta_1": 0.81, "beta_2": 0.82, "epsilon": 0.004})
     config.learner.update({"learning_rate": 0.05, "final_learning_rate": 0.01, "clip_global_norm": 41.0})
     config.learner.update({"rmsprop_decay": 0.83, "rmsprop_momentum": 0.1, "rmsprop_epsilon": 0.2})
-    config.network.head_units = 9
+    config.network.update({"head_units": 9, "gamma_embedding": "separate", "gamma_embedding_units": 5})
     config.evaluation.greedy = True
     return config
 
@@ -162,13 +164,33 @@ def test_every_field_reaches_its_place_in_the_agent():
     network = agent._network
     assert (network.num_heads, network.acting) == (3, "average")
     assert network._policies[0].layers[0].units == network._values[3].layers[0].units == 9
+    assert network._embedding.shape == (4, 5)
     assert agent.policy._greedy
     assert not agent.collect_policy._greedy
+
+
+def test_without_an_embedding_settings_are_those_of_older_runs():
+    """Its fields have the values that runs without them imply, in every configuration."""
+    for module in (atari, dm_control_features, figure_4_robustness, gymnasium, rwrl):
+        network = module.get_config("desk").network.to_dict()
+        assert {"gamma_embedding", "gamma_embedding_units"} <= set(network) - set(
+            without_later({"network": network})["network"]
+        )
+
+
+@pytest.mark.parametrize("tuned", [(), ("lambda", "g_e")])
+def test_an_embedding_of_a_gamma_that_is_not_tuned_is_an_error(tuned):
+    config = gymnasium.get_config("smoke")
+    config.variants.stac.meta.tuned = tuned
+    config.network.gamma_embedding = "shared"
+    with pytest.raises(ValueError, match="network.gamma_embedding=shared, but gamma is not tuned: add it to"):
+        find_experiment(config)
 
 
 def small_config(updates, mode):
     config = gymnasium.get_config("smoke")
     config.agent = "stac" if mode == "xla" else "stacx"  # XLA takes long for three heads
+    config.network.gamma_embedding = "separate"
     config.num_env_steps = updates * 4 * 10
     config.network.units, config.network.head_units = (8,), 8
     config.learner.unroll_length, config.learner.batch_size = 10, 4

@@ -57,11 +57,13 @@ def step_of(agent, batch, *, clip, kl_cost):
 
 def model_of(agent, batch):
     heads = (agent._network.num_heads, agent._network.acting)
+    gammas = () if agent._network.gammas is None else tuple(agent._network.gammas.numpy().tolist())
     if "core_state" not in batch.policy_info:
-        return FeedForward(*heads, torso=convolutions if isinstance(agent._network._torso, Torso) else dense_layer)
+        torso = convolutions if isinstance(agent._network._torso, Torso) else dense_layer
+        return FeedForward(*heads, torso=torso, gammas=gammas)
     distribution, state = agent._distribution, [part[:, 0] for part in batch.policy_info["core_state"]]
     log_std = (distribution.log_std_min, distribution.log_std_max)
-    return Recurrent(*heads, nested_tuple(batch.step_type.T == 0), state, agent._burn_in, log_std)
+    return Recurrent(*heads, nested_tuple(batch.step_type.T == 0), state, agent._burn_in, log_std, gammas)
 
 
 class KeepingSGD(tf.keras.optimizers.SGD):
@@ -139,6 +141,23 @@ def test_equals_finite_differences_through_convolutions(tuned):
     found, norm = compare(tuned, make_torso=conv_torso, clip=2.0)
     assert norm > 2 * 2.0  # the clip is active
     assert all(np.abs(x).max() > 1e-6 for x in found.values())
+
+
+@pytest.mark.parametrize(
+    ("gamma_embedding", "num_heads", "acting", "tuned"),
+    [
+        ("shared", 1, "first", ("gamma",)),
+        ("shared", 3, "first", STAC),
+        pytest.param("separate", 3, "first", STAC, marks=pytest.mark.slow),
+        pytest.param("separate", 2, "average", STAC, marks=pytest.mark.slow),
+        pytest.param("separate", 2, "random", STAC, marks=pytest.mark.slow),
+    ],
+)
+def test_equals_finite_differences_with_an_embedding_of_gamma(gamma_embedding, num_heads, acting, tuned):
+    """The oracle's gammas are constants: none of the gradient reaches gamma through the network's input."""
+    found, norm = compare(tuned, num_heads=num_heads, acting=acting, gamma_embedding=gamma_embedding, clip=2.0)
+    assert norm > 2 * 2.0  # the clip is active
+    assert all(np.abs(x).min() > 0 for x in found.values())
 
 
 def test_the_kl_draws_the_new_policy_towards_the_old():

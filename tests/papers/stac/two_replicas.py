@@ -14,9 +14,15 @@ from tests.support.batches import random_batch
 if __name__ == "__main__":
     devices = two_replicas.two_devices()
     parts = (
-        lambda: make_agent(num_heads=2, clip_global_norm=2.0, kl_cost=5.0, outer=OUTER._replace(g_e=0.3)),
+        lambda: make_agent(
+            num_heads=2,
+            gamma_embedding="separate",
+            clip_global_norm=2.0,
+            kl_cost=5.0,
+            outer=OUTER._replace(g_e=0.3),
+        ),
         random_batch,
-        lambda agent: [*agent._network.trainable_variables, *(agent._metaparameters.eta[name] for name in STAC)],
+        lambda agent: [*agent._network.variables, *(agent._metaparameters.eta[name] for name in STAC)],
     )
     result = two_replicas.compare(devices, *parts)
     first = result["count"] - len(STAC)
