@@ -10,10 +10,10 @@ import tensorflow as tf
 from tf_agents.policies import tf_policy
 
 from repro.acting.actor_processes import Launcher
-from repro.config import split_names
+from repro.config import check_choice, split_names
 from repro.environments.batched import BatchedEnvironment
 from repro.networks.initializers import distinct_seeds
-from repro.networks.multi_head_actor_critic import MultiHeadActorCritic
+from repro.networks.multi_head_actor_critic import ACTING, EMBEDDINGS, MultiHeadActorCritic
 from repro.networks.torsos import make_torso
 from repro.optimizers.fused_adam import FusedAdam
 from repro.papers.stac.acting import HeadPolicy
@@ -38,7 +38,7 @@ class StacExperiment(OnPolicyExperiment):
 
     Raises:
         ValueError: overlap and burn-in do not fit the unrolls: not every step would be learned from equally often; or
-            gamma is embedded without being tuned.
+            gamma is embedded without being tuned; or `network.acting` or `network.gamma_embedding` is unknown.
     """
 
     TORSOS: Sequence[str]
@@ -53,6 +53,8 @@ class StacExperiment(OnPolicyExperiment):
                 "every step is learned from (unroll_length - burn_in) / (unroll_length - overlap) times, which must be "
                 "a whole number above 0."
             )
+        check_choice("network.acting", config.network.acting, ACTING)
+        check_choice("network.gamma_embedding", self.gamma_embedding, EMBEDDINGS)
         if self.gamma_embedding != "none" and "gamma" not in self.tuned:
             raise ValueError(
                 f"network.gamma_embedding={self.gamma_embedding}, but gamma is not tuned: add it to meta.tuned, or set "

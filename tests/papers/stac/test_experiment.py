@@ -187,6 +187,14 @@ def test_an_embedding_of_a_gamma_that_is_not_tuned_is_an_error(tuned):
         find_experiment(config)
 
 
+@pytest.mark.parametrize("field", ["acting", "gamma_embedding"])
+def test_an_unknown_choice_of_the_network_names_its_field(field):
+    config = gymnasium.get_config("smoke")
+    config.network[field] = "all"
+    with pytest.raises(ValueError, match=rf"^network\.{field}='all': choose (first, random|none, shared), "):
+        find_experiment(config)
+
+
 def small_config(updates, mode):
     config = gymnasium.get_config("smoke")
     config.agent = "stac" if mode == "xla" else "stacx"  # XLA takes long for three heads
