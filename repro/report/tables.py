@@ -223,17 +223,25 @@ def runs(row: Row) -> str:
     return f"1 seed, {row.episodes} {counted.removesuffix('s') if row.episodes == 1 else counted}"
 
 
-def terminal_table(rows: Sequence[Row], width: int = WIDE) -> rich.table.Table:
+def terminal_table(rows: Sequence[Row], width: int = WIDE) -> rich.console.Group:
     """Returns the rows as a table for `rich.console.Console.print`, without broken words if they fit.
 
     Args:
         rows: rows to show; those of one paper do not name it.
-        width: width of the terminal in characters. If it is too small for all columns, those in `NARROW` are left out;
-            if this is not enough, the agent is below the task in one column.
+        width: width of the terminal in characters. If it is too small for all columns, those in `NARROW` are left out,
+            and numbers in the verdicts stand for what results lack, which is below the table; if this is not enough,
+            the agent is below the task in one column.
     """
     every = {header: list(texts) for header, *texts in zip(HEADERS, *map(cells, rows))}
     if len({row.paper for row in rows}) == 1:
         every["Table"] = [row.table or "-" for row in rows]
+    notes: dict[str, int] = {}
+    if width < WIDE:
+        for lacking in filter(None, map(shortfalls, rows)):
+            notes.setdefault(lacking, len(notes) + 1)
+        every["Verdict"] = [
+            judgement(row) + (f" [{notes[lacking]}]" if (lacking := shortfalls(row)) else "") for row in rows
+        ]
     fewer = {header: texts for header, texts in every.items() if header not in NARROW}
     stacked = {"Task, agent": list(map("\n".join, zip(every["Task"], every["Agent"])))}
     stacked |= {header: texts for header, texts in fewer.items() if header not in ("Task", "Agent")}
@@ -245,7 +253,10 @@ def terminal_table(rows: Sequence[Row], width: int = WIDE) -> rich.table.Table:
         table.add_column(header, justify=justify, width=column_width, overflow="fold")
     for row, *texts, verdict in zip(rows, *columns.values()):
         table.add_row(*texts, rich.text.Text(verdict, STYLES.get(judgement(row), "")))
-    return table
+    below = rich.table.Table.grid(padding=(0, 1))
+    for lacking, index in notes.items():
+        below.add_row(f"[{index}]", rich.text.Text(lacking, overflow="fold"))
+    return rich.console.Group(table, *([below, ""] if notes else []))
 
 
 def _room(columns: Mapping[str, Sequence[str]], width: int) -> int:
@@ -254,12 +265,12 @@ def _room(columns: Mapping[str, Sequence[str]], width: int) -> int:
 
 
 def _min_widths(columns: Mapping[str, Sequence[str]]) -> list[int]:
-    """Returns the width of each column with which no word, and no number with its interval, is broken."""
+    """Returns the width of each column with which no word, and no number with its interval or note, is broken."""
     return [
         max(
             len(word)
             for text in (header, *texts)
-            for word in (text.splitlines() if header in NUMERIC else text.split())
+            for word in (text.splitlines() if header in NUMERIC else re.split(r"\s+(?!\[)", text))
         )
         for header, texts in columns.items()
     ]

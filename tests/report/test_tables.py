@@ -127,7 +127,7 @@ def test_rows_of_one_paper_do_not_name_it():
 
 @pytest.mark.parametrize("width", [40, 120, 200])
 def test_a_table_of_no_rows_has_headers(width):
-    table = tables.terminal_table([], width)
+    (table,) = tables.terminal_table([], width).renderables
     assert [column.header for column in table.columns][-1] == "Verdict"
 
 
@@ -153,7 +153,10 @@ def test_no_word_is_broken_and_no_line_is_too_long(rows, width):
     kept = {"Task", "Agent", "Published", "Ours [95 %]", "Verdict"}
     for row in rows:
         cells = dict(zip(tables.HEADERS, tables.cells(row), strict=True))
-        assert {word for header in kept for word in cells[header].split()} <= words
+        judged, lacking = tables.judgement(row), tables.shortfalls(row).split()
+        assert {word for header in kept - {"Verdict"} for word in cells[header].split()} <= words
+        assert {*judged.split()[:-1], *lacking} <= words
+        assert {judged.split()[-1], f"{judged.split()[-1]}:"} & words
         assert cells["Ours [95 %]"] in file.getvalue()
     assert max(map(len, file.getvalue().splitlines())) <= width
 
@@ -162,9 +165,19 @@ def test_the_room_is_given_to_the_column_that_makes_most_rows_long():
     """One agent has a longer text than any verdict, but five verdicts are long."""
     named = dataclasses.replace(ROW, column="one two " * 20)
     assumed = dataclasses.replace(ROW, shortfalls=("what is large, " * 10,))
-    table = tables.terminal_table([named, *[assumed] * 5], 120)
+    (table,) = tables.terminal_table([named, *[assumed] * 5], 120).renderables
     widths = {column.header: column.width for column in table.columns}
     assert widths["Verdict"] > 2 * widths["Agent"]
+
+
+def test_a_narrow_terminal_has_what_results_lack_below_the_table_and_once():
+    reasons = ("assumed: that means are meant", "one task of 57")
+    rows = [dataclasses.replace(ROW, shortfalls=lacking) for lacking in (reasons[:1], (), reasons[1:], reasons[:1])]
+    file = io.StringIO()
+    rich.console.Console(file=file, width=80).print(tables.terminal_table(rows, 80))
+    table, below = file.getvalue().split(f"[1] {reasons[0]}")
+    assert [line.rstrip()[-3:] for line in table.splitlines() if "undecided" in line] == ["[1]", "ded", "[2]", "[1]"]
+    assert below.split("\n")[1].rstrip() == f"[2] {reasons[1]}"
 
 
 def test_a_very_narrow_terminal_has_every_letter():
