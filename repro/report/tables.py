@@ -253,10 +253,12 @@ def terminal_table(rows: Sequence[Row], width: int = WIDE) -> rich.console.Group
         table.add_column(header, justify=justify, width=column_width, overflow="fold")
     for row, *texts, verdict in zip(rows, *columns.values()):
         table.add_row(*texts, rich.text.Text(verdict, STYLES.get(judgement(row), "")))
+    if not notes:
+        return rich.console.Group(table)
     below = rich.table.Table.grid(padding=(0, 1))
     for lacking, index in notes.items():
         below.add_row(f"[{index}]", rich.text.Text(lacking, overflow="fold"))
-    return rich.console.Group(table, *([below, ""] if notes else []))
+    return rich.console.Group(table, below, "")
 
 
 def _room(columns: Mapping[str, Sequence[str]], width: int) -> int:
