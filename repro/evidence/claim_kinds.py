@@ -197,6 +197,14 @@ def _turning_back(columns: Sequence[str]) -> Claim:
     return _of_log(functools.partial(task_measures.turning_back, columns=columns), columns)
 
 
+def _divergence_share(largest: Sequence[tuple[str, float]]) -> Claim:
+    return Claim(
+        functools.partial(task_measures.divergence_share, largest=dict(largest)),
+        task_aggregates.median,
+        ("series.kl",),
+    )
+
+
 def _logged_difference(columns: Sequence[str]) -> Claim:
     claim = _of_log(functools.partial(task_measures.logged_difference, columns=columns), columns)
     return dataclasses.replace(claim, reached_by_training=False)
@@ -275,6 +283,7 @@ _OF_PROTOCOL: Mapping[str, tuple[Callable[..., Claim], tuple[str, ...]]] = {
     "logged_at_the_end": (functools.partial(_logged, True), ("columns",)),
     "logged_difference": (_logged_difference, ("columns",)),
     "turning_back": (_turning_back, ("columns",)),
+    "divergence_share": (_divergence_share, ("largest",)),
     "share_of_log_above": (_share_of_log_above, ("columns", "others", "factor")),
     "ratio_of_head_distances": (_ratio_of_head_distances, ("metaparameters",)),
 }

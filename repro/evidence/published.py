@@ -55,9 +55,9 @@ class PublishedRow:
             `budget_field` (num_env_frames, num_env_steps, agent_steps or gradient_steps). Entries of the row replace
             those of the table. Further entries for statements: `against` lists the agents that the row's agent is
             compared with, as `agent` or `experiment/agent`; `correlated_with` names a sampled hyper-parameter;
-            `columns` lists columns of a log; `metaparameters` lists metaparameters of three heads; `publication` is the
-            table and column of `context/` to compare with; `population` is the number of members that population-based
-            training chose the agent from.
+            `columns` lists columns of a log; `metaparameters` lists metaparameters of three heads; `largest` has pairs
+            of a task and its largest possible divergence; `publication` is the table and column of `context/` to
+            compare with; `population` is the number of members that population-based training chose the agent from.
         statistic: `median`, `mean` or `mean_capped` for an aggregate over tasks; None for a number of one task and for
             a statement.
         normaliser: name of a file in `normalisers/`, or None.

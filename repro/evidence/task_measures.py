@@ -132,6 +132,19 @@ def divergence(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.n
     return lambda weights: weights[0] @ end
 
 
+def divergence_share(
+    by_agent: Sequence[Records], largest: Mapping[str, float]
+) -> Callable[[BootstrapWeights], np.ndarray]:
+    """Divergence at the end of training over the largest one that is possible on the task, mean over runs.
+
+    Args:
+        by_agent: runs of one agent.
+        largest: largest divergence of each task, in nats.
+    """
+    share = divergence(by_agent)
+    return lambda weights: share(weights) / largest[by_agent[0][0]["task"]]
+
+
 def growth(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """Orders of magnitude by which the divergence grows from the start to the end of training, of means over runs."""
     start, end = _divergences(by_agent[0])

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from repro.evidence import intervals
+from repro.evidence import intervals, run_measures, task_measures
 from repro.evidence.records import COMMITTED, ROOT, read_record
 from tests.docs.test_numbers import page, records, unwrapped
 
@@ -363,6 +363,27 @@ def test_the_rows_of_dqn_are_on_the_page():
     assert len(answered) == 6
     assert [row for row in answered if row not in page("ctrace")] == []
     assert in_ctrace("Six rows come from them, all on one game of 57, Breakout")
+
+
+def test_frames_to_returns_that_all_targets_reach():
+    def frames(agent, level):
+        """In which the mean curve of the runs first reaches a return."""
+        at, scores = run_measures.on_common_frames(records("ctrace", "dqn", "breakout", agent))
+        mean = scores.mean(axis=0)
+        first = int(np.argmax(mean >= level))
+        assert mean[first - 1] < level <= mean[first]
+        return np.interp(level, mean[first - 1 : first + 1], at[first - 1 : first + 1])
+
+    ratios = [
+        [frames("ctrace_gamma10", level) / frames(other, level) for level in (5, 10, 15)]
+        for other in ("n_step_5", "retrace")
+    ]
+    cells = ["{:.2f}, {:.2f} and {:.2f}".format(*row) for row in ratios]
+    assert in_ctrace(f"needs {cells[0]} times the frames of n-step returns, and {cells[1]} times those of Retrace.")
+    n_step = records("ctrace", "dqn", "breakout", "n_step_5")
+    level = task_measures.their_level([n_step, n_step])
+    assert 0.98 * n_step[0]["num_env_frames"] <= frames("n_step_5", level) <= n_step[0]["num_env_frames"]
+    assert in_ctrace("n-step returns first have theirs in the last fiftieth of the frames.")
 
 
 def test_alpha_takes_half_of_a_run():

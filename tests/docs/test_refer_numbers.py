@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from repro.evidence import outliers, run_measures
+from repro.evidence import outliers, published, run_measures
 from repro.evidence.records import COMMITTED
 from tests.docs.test_numbers import ROOT, digits, page, records, unwrapped
 
@@ -110,6 +110,45 @@ def test_the_reason_of_the_outlier_on_hopper():
     assert f"an episode has {200_000 / record['evaluation']['episodes']:.0f} steps" in text
     ends = [f"{run['evaluation']['mean']:.0f}" for run in records("refer", "figure_4_vracer", "Hopper", "vracer_er")]
     assert f"end at {', '.join(ends[:2])}, {ends[3]} and {ends[4]}." in text
+
+
+@pytest.mark.parametrize("task", VRACER_TASKS)
+def test_what_vracer_has_beside_ppo(task):
+    ours, theirs = (
+        [record["evaluation"]["mean"] for record in records("refer", "figure_4_vracer", task, agent)]
+        for agent in ("vracer_refer", "ppo")
+    )
+    ratio = np.mean(ours) / np.mean(theirs)
+    assert ratio > 1
+    assert f"\n| {task} | {span(ours)} | {span(theirs)} | {ratio:.2f} |\n" in page("refer")
+    (row,) = [row for row in published.load("refer").rows if row.column == "V-RACER with ReF-ER over PPO"]
+    assert f"{ratio:.2g}" in row.note or f"{ratio:.2f}" in row.note
+
+
+def test_ppo_on_swimmer_beside_public_results():
+    text = (ROOT / "docs/results.md").read_text()
+    table = re.search(r"^### ReF-ER: figure_4_vracer/ppo\n.*?(?=^###)", text, re.M | re.S)[0]
+    found = [row.rsplit(" | ", 1)[1].rstrip(" |") for row in re.findall(r"^\| Swimmer \|.*$", table, re.M)]
+    assert sorted(found) == ["lower"] * 3 + ["not told apart"] * 2
+    assert "| Lower than three of five public results and level with the others" in page("refer")
+
+
+def test_the_divergence_that_annealing_asks_for():
+    """Of a normal logarithm of the importance ratio, a tenth of which lies beyond c_max and 1 / c_max."""
+    kl = [(np.log(c_max) / 1.645) ** 2 / 2 for c_max in (3.7, 1.7)]
+    sentence = (
+        f"about s^2 / 2: {kl[0]:.2f} and {kl[1]:.2f}, which is {np.log10(kl[0] / kl[1]):.1f} orders of magnitude."
+    )
+    assert sentence in unwrapped(page("refer"))
+
+
+def test_the_divergence_of_ddpg_with_plain_replay_over_its_maximum():
+    shares = {}
+    for task, largest in (("Walker2d", 300), ("HalfCheetah", 300), ("Hopper", 150)):
+        found = records("refer", "figure_1_ddpg", task, "ddpg_er")
+        shares[task] = np.mean([run_measures.divergences(record)[1] for record in found]) / largest
+    assert {task for task, share in shares.items() if share >= 0.1} == {"Walker2d", "Hopper"}
+    assert "300 on Walker2d and HalfCheetah, 150 on Hopper. At least a tenth" in unwrapped(page("refer"))
 
 
 def test_the_divergence_of_ddpg_with_plain_replay_on_walker2d():

@@ -65,7 +65,7 @@ COUNTS = {
         "Appendix B": 1,
         "Appendix C": 1,
         "Figure 1": 18,
-        "Figure 2": 7,
+        "Figure 2": 7 + 2,
         "Figure 3": 9,
         "Figure 4": 13 + 1,
         "Figure 5": 5,
@@ -354,6 +354,10 @@ def test_refer_numbers_follow_from_their_formulas():
     assert value("Figure 8", "gym", "Quadratic advantage, Humanoid") == 153 == (17**2 + 17) // 2
     assert value("Figure 8", "gym", "Asymmetric Gaussian advantage, Humanoid") == 35 == 1 + 2 * 17
     assert [value("Figure 2", task, "DDPG with ER") for task in ("Humanoid", "Walker2d")] == [100, 50]
+    (share,) = [row for row in published.load("refer").rows if row.claim == "divergence_share"]
+    actions = {"Ant": 8, "Humanoid": 17, "HumanoidStandup": 17, "HalfCheetah": 6, "Walker2d": 6, "Hopper": 3}
+    actions |= {"Reacher": 2, "Swimmer": 2, "InvertedPendulum": 1, "InvertedDoublePendulum": 1}
+    assert dict(share.protocol["largest"]) == {task: round(2 * number / 0.2**2) for task, number in actions.items()}
 
 
 def test_c_trace_targets_the_contraction_of_ten_steps():

@@ -209,7 +209,7 @@ def test_result_links_lead_to_their_curves(outline):
 
 
 def test_a_claim_without_a_place_of_its_own_links_to_its_experiment(tmp_path):
-    for agent in ("acer", "acer_fast", "random"):
+    for agent in ("vracer_refer", "ppo", "random"):
         for seed in (1, 2):
             config = staleness.agent_config("refer", "figure_4_vracer", "desk", agent)
             config.pop("variants", None)
