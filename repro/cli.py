@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import collections
 import difflib
 import errno
 import gc
 import glob
 import importlib
+import itertools
 import json
 import os
 import re
@@ -15,16 +17,16 @@ import shlex
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import ml_collections
 from absl import app, flags, logging
 from gym_notices.notices import notices
 from ml_collections import config_flags
 
-from repro.config import LATER, agents, flatten, resolve_plain
+from repro.config import LATER, agents, flatten, missing_field, resolve, resolve_plain
 from repro.files import FULL, locate, reason, write_whole
 
 flags.disclaim_key_flags()  # flags defined here appear in the help of the command that uses them
@@ -195,6 +197,16 @@ def write_json(path: str | None, document: object) -> None:
         fail(f"{path} could not be written ({reason(error)}).", code=1)
 
 
+def fail_for_missing_field(error: AttributeError | KeyError, config: ml_collections.ConfigDict) -> NoReturn:
+    """Fails with the field that a configuration lacks; raises an error that has another cause."""
+    if (field := missing_field(error)) is None:
+        raise error
+    fail(
+        f"the configuration has no field {field!r}, which {resolve(config).algorithm} reads with these settings; "
+        "choose an agent or a configuration that has it."
+    )
+
+
 def load_config(flag: str) -> ml_collections.ConfigDict:
     """Returns the configuration of `--config=<path>[:scale]`, without overrides; fails if the file has no valid one."""
     path, *scale = flag.split(":", 1)
@@ -238,8 +250,8 @@ def _suite_configs() -> list[str]:
 def _check_own(path: str, config: ml_collections.ConfigDict) -> None:
     """Fails if a user's configuration has a field that none of the suite's has, since nothing would read it.
 
-    Also fails if it lacks a required field that all of the suite's configurations with the same algorithm have. With an
-    algorithm from outside the suite it may have any fields.
+    Also fails if it lacks a required field that all of the suite's configurations with the same algorithm have, or has
+    a field of another type than these. With an algorithm from outside the suite it may have any fields.
     """
     kind = "study" if "study" in config else "algorithm"
     for name in ("agent", kind):
@@ -248,7 +260,8 @@ def _check_own(path: str, config: ml_collections.ConfigDict) -> None:
     if kind == "algorithm" and ":" in config.algorithm:
         return
     suite = [runpy.run_path(file)["get_config"]() for file in _suite_configs()]
-    alike = [_fields(other) for other in suite if other.get(kind) == config[kind]]
+    similar = [other for other in suite if other.get(kind) == config[kind]]
+    alike = [_fields(other) for other in similar]
     needed = {name for name in set.intersection(*alike) if not _OPTIONAL.match(name)} if alike else set()
     if lacking := needed - _fields(config) - {f"{section}.{name}" for section in LATER for name in LATER[section]}:
         fail(f"{path}: the configuration has no field {min(lacking)!r}, which all of {config[kind]} must have.")
@@ -259,12 +272,37 @@ def _check_own(path: str, config: ml_collections.ConfigDict) -> None:
         same_section = [field for field in known if field.rpartition(".")[0] == name.rpartition(".")[0]]
         near = nearest(name, same_section)
         fail(f"{path}: nothing reads the field {name!r}, which no configuration of the suite has{near}")
+    values = collections.defaultdict(list)
+    for name, value in itertools.chain.from_iterable(map(_items, similar)):
+        values[name].append(value)
+    for name, value in _items(config):
+        if values[name] and not any(_is_like(value, other) for other in values[name]):
+            fail(f"{path}: {name} is {value!r}; choose a value like {values[name][0]!r}.")
+
+
+def _items(config: ml_collections.ConfigDict) -> Iterator[tuple[str, Any]]:
+    """Yields the fields of each of a configuration's agents: dotted name and value."""
+    plain = config.to_dict()
+    for agent in agents(plain):
+        yield from flatten(resolve_plain(plain, agent)).items()
 
 
 def _fields(config: ml_collections.ConfigDict) -> set[str]:
     """Returns the names of all fields of a configuration's agents."""
-    plain = config.to_dict()
-    return set().union(*(flatten(resolve_plain(plain, agent)) for agent in agents(plain)))
+    return {name for name, _ in _items(config)}
+
+
+def _is_like(value: object, other: object) -> bool:
+    """Returns whether a value can stand where another one does: numbers, whole where it is, or the same type."""
+    if other is None:  # of any type
+        return True
+    if isinstance(other, bool) or isinstance(value, bool):
+        return isinstance(value, bool) and isinstance(other, bool)
+    if isinstance(value, (int, float)) and isinstance(other, (int, float)):
+        return isinstance(other, float) or float(value).is_integer()
+    if isinstance(other, (tuple, list)):
+        return isinstance(value, (tuple, list))
+    return isinstance(value, type(other))
 
 
 def _check_settings(config: ml_collections.ConfigDict, settings: Mapping[str, str]) -> None:

@@ -26,6 +26,17 @@ LATER: Mapping[str, Mapping[str, Any]] = {
 }
 """Fields that were added later, by section, with the values that older runs imply."""
 
+MACHINE_FIELDS = (
+    "runtime.checkpoint_seconds",
+    "runtime.silent_seconds",
+    "runtime.threads",
+    "runtime.env_threads",
+    "runtime.steps_per_call",
+    "runtime.evaluator_episodes",
+    "runtime.replay_gb",
+)
+"""Fields on which an algorithm does not depend. They may change when a run is resumed, and make no record stale."""
+
 RANGES: Sequence[tuple[str, Callable[[float], bool], Sequence[str]]] = (
     ("a finite number above 0", lambda x: 0 < x < math.inf, (
         "num_env_frames", "num_env_steps", "refer.c", "network.std", "hidden_scale", "rmsprop_epsilon", "adam_epsilon",

@@ -130,6 +130,8 @@ def read_run(run_dir: Path) -> dict[str, Any]:
             best = read_complete(run_dir)["best"] if is_complete(run_dir) else 0
             member = cli.command("repro.evaluate", f"--run_dir={run_dir}/member_{best:02d}")
             cli.fail(f"{run_dir} holds a population; evaluate one of its members, for example with: {member}")
+        if not {"agent", "env"} <= settings["config"].keys():
+            raise RunDirectoryError(f"{run_dir} holds no readable run (no valid config.json).")
     except RunDirectoryError as error:
         cli.fail(f"{str(error).rstrip('.')}; give the --run_dir of a training{suggest_run(run_dir)}.")
     return settings

@@ -73,6 +73,8 @@ def main(argv: list[str]) -> None:
         return
     except (RunDirectoryError, PopulationError, ValueError) as error:
         cli.fail(error)
+    except (AttributeError, KeyError) as error:
+        cli.fail_for_missing_field(error, CONFIG.value)
     except OSError as error:
         cli.fail(f"{cli.describe_file_error(error, run_dir)}; the same command resumes it.", 1)
     message = f"{run_dir} is complete, see {figure}."

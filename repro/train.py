@@ -87,13 +87,9 @@ def main(argv: list[str]) -> None:
         run.remove_new()
         cli.fail(f"{_describe_shortage(error, config)} {_describe_checkpoint(run_dir)}", code=1)
     except (AttributeError, KeyError) as error:
-        if (field := missing_field(error)) is None:
-            raise
-        run.remove_new()
-        cli.fail(
-            f"the configuration has no field {field!r}, which {resolve(config).algorithm} reads with these settings; "
-            "choose an agent or a configuration that has it."
-        )
+        if missing_field(error) is not None:
+            run.remove_new()
+        cli.fail_for_missing_field(error, config)
     began_at, lost = trainer.updates, False
     stop.attach(trainer, lambda unended: _say(_describe_stop(trainer, unended)))
     if trainer.updates:
@@ -168,6 +164,8 @@ def _open_folder(run_dir: Path) -> tuple[RunDirectory, ml_collections.ConfigDict
         _say(_describe_start(run, config, seed))
     except (RunDirectoryError, ValueError) as error:
         cli.fail(error)
+    except (AttributeError, KeyError) as error:
+        cli.fail_for_missing_field(error, config)
     return run, config, seed
 
 

@@ -477,6 +477,50 @@ def test_a_command_from_another_folder_says_where_configurations_are(tmp_path):
     assert done.stderr.endswith("(those of the suite are found from its own folder only)\n")
 
 
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ("config.network.units = 128", "network.units is 128; choose a value like (64, 64)."),
+        ("config.runtime.num_actors = 'two'", "runtime.num_actors is 'two'; choose a value like "),
+        ("config.learner.batch_size = None", "learner.batch_size is None; choose a value like "),
+        ("config.learner.batch_size = 2.5", "learner.batch_size is 2.5; choose a value like "),
+        ("config.evaluation.greedy = 1", "evaluation.greedy is 1; choose a value like False."),
+        ("config.learner.learning_rate = 1; config.meta.initial_gamma = 5.0", None),
+    ],
+)
+def test_a_value_of_another_type_in_an_own_configuration_is_found(tmp_path, change, sentence):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from paper_configs.stac import gymnasium\n\n\ndef get_config(scale='desk'):\n"
+        "    config = gymnasium.get_config(scale)\n"
+        f"    with config.ignore_type():\n        {change}\n    return config\n"
+    )
+    arguments = (f"--config={file}", f"--run_dir={tmp_path / 'x'}", "--config.learner.x=1")
+    done = run_command(tmp_path, "repro.train", *arguments)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    expected = "the configuration has no field 'learner.x'" if sentence is None else f"{file}: {sentence}"
+    assert expected in done.stderr
+
+
+def test_an_algorithm_of_the_users_own_without_an_environment_is_found(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from ml_collections import ConfigDict\n\n\ndef get_config(scale='desk'):\n"
+        "    return ConfigDict({'algorithm': 'mine:make', 'agent': 'mine', 'num_env_steps': 100})\n"
+    )
+    for command in ("repro.train", "repro.population"):
+        done = run_command(tmp_path, command, f"--config={file}", f"--run_dir={tmp_path / 'x'}")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"{command}: the configuration has no field 'env', which mine:make reads")
+
+
+def test_a_folder_whose_config_has_no_agent_is_no_run(tmp_path):
+    (tmp_path / "config.json").write_text('{"seed": 1, "config": {"env": {}}}')
+    done = run_command(tmp_path, "repro.evaluate", f"--run_dir={tmp_path}")
+    assert done.stderr.startswith(f"repro.evaluate: {tmp_path} holds no readable run (no valid config.json); give the ")
+    assert done.stderr.count("\n") == 1
+
+
 def test_reproduce_says_in_one_sentence_how_to_get_deepmind_lab(tmp_path, monkeypatch):
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
     folders = [f"--runs_dir={tmp_path}", f"--results_dir={tmp_path}"]

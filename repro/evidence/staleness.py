@@ -7,15 +7,15 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from repro.config import flatten, is_chosen, resolve_plain
+from repro.config import MACHINE_FIELDS, flatten, is_chosen, resolve_plain
 from repro.evidence import behaviour, random_player
 from repro.evidence.records import ROOT, RecordError, is_elsewhere, plain_config
 
 CONFIGS_DIR = ROOT / "paper_configs"
 ABSENT = "absent"
 """Value that stands for a field that a config does not have."""
-RUN_FIELDS = ("env.task", "seed")
-"""Fields that differ between the runs of one experiment."""
+RUN_FIELDS = ("env.task", "seed", *MACHINE_FIELDS)
+"""Fields that may differ between the runs of one experiment."""
 CLUSTER_FIELDS = ("runtime.schedule", "runtime.num_actors", "runtime.num_learners")
 """Fields that may also differ with actors on a cluster or several learners: their numbers, and that they are processes.
 """

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from repro.config import flatten, is_chosen, resolve_plain, without_later
+from repro.config import MACHINE_FIELDS, flatten, is_chosen, resolve_plain, without_later
 from repro.files import flush, reason, try_lock, write_whole
 from repro.training.manifest import find_damage
 
@@ -35,18 +35,6 @@ LEAVE_SECONDS = 180.0
 """Longest wait for a process that is saving its run and ending."""
 POLL_SECONDS = 0.2
 
-CHANGEABLE = (
-    ".runtime.checkpoint_seconds",
-    ".runtime.silent_seconds",
-    ".runtime.threads",
-    ".runtime.env_threads",
-    ".runtime.steps_per_call",
-    ".runtime.evaluator_episodes",
-    ".runtime.replay_gb",
-)
-"""Suffixes of the names of fields that may change when a run is resumed, since its algorithm does not depend on
-them."""
-
 
 class RunDirectoryError(RuntimeError):
     """The folder cannot be used; the message says what to do."""
@@ -55,7 +43,7 @@ class RunDirectoryError(RuntimeError):
 class RunDirectory:
     """Opens or creates a run's folder and holds its lock until the process ends.
 
-    A resume writes the new values of `CHANGEABLE` fields to `config.json`.
+    A resume writes the new values of `MACHINE_FIELDS` to `config.json`.
 
     Contents: `config.json`, `progress.csv`, `evaluations.csv` of an evaluator beside training, `tensorboard/`,
     `checkpoints/`, `actors/` with the output and tracebacks of actors that failed, and, once training is complete,
@@ -64,7 +52,7 @@ class RunDirectory:
     Args:
         path: folder of the run, created if missing.
         config: configuration as plain dictionaries. A folder in which training has saved something must hold the same
-            seed and, apart from `CHANGEABLE` fields, the same configuration; any other folder is taken over by this
+            seed and, apart from `MACHINE_FIELDS`, the same configuration; any other folder is taken over by this
             run.
         seed: seed of the run.
 
@@ -249,10 +237,10 @@ def read_settings(path: Path) -> dict[str, Any]:
     """
     try:
         settings = json.loads((path / "config.json").read_text())
-        if not isinstance(settings, dict) or not {"seed", "config"} <= settings.keys():
+        if not {"seed", "config"} <= settings.keys() or not isinstance(settings["config"], dict):
             raise ValueError("there is no seed or no config")
-        return settings
-    except (OSError, ValueError) as error:
+        return dict(settings)
+    except (AttributeError, OSError, ValueError) as error:
         what = "holds no readable run (no valid config.json)" if path.exists() else "does not exist"
         raise RunDirectoryError(f"{path} {what}.") from error
 
@@ -333,7 +321,7 @@ def _unchangeable(differences: Mapping[str, tuple[Any, Any]]) -> dict[str, tuple
     return {
         name: (there, here)
         for name, (there, here) in differences.items()
-        if not name.endswith(CHANGEABLE) and not is_chosen(name, here)
+        if name.removeprefix("config.") not in MACHINE_FIELDS and not is_chosen(name, here)
     }
 
 

@@ -80,6 +80,15 @@ def test_number_and_kind_of_actors_are_free_on_a_cluster_alone(configs):
     assert "runtime.schedule was 'processes' and is 'async'" in staleness.stale_reason(other, configs)
 
 
+@pytest.mark.parametrize("field", ["threads", "checkpoint_seconds", "silent_seconds"])
+def test_what_no_algorithm_depends_on_is_free(configs, field):
+    path = configs / "impala/atari_shallow.py"
+    path.write_text(path.read_text().replace('"seed": 1,', f'"seed": 1, "runtime": {{"{field}": 2, "delay": 1}},'))
+    assert staleness.stale_reason(_record(_config() | {"runtime": {field: 9, "delay": 1}}), configs) is None
+    other = _record(_config() | {"runtime": {field: 9, "delay": 2}})
+    assert staleness.stale_reason(other, configs) == "runtime.delay was 2 and is 1"
+
+
 def test_the_number_of_actors_is_not_free_where_it_says_how_much_is_played_for_an_update(configs):
     path, learner = configs / "impala/atari_shallow.py", {"learner": {"steps_per_update": 5}}
     current = {"runtime": {"schedule": "lockstep", "num_actors": 2}} | learner

@@ -329,9 +329,9 @@ VARIANTS = [
     ),
     Variant(
         "faults: a run goes on with another number of actors",
-        RUN_DIRECTORY,
-        "CHANGEABLE = (\n",
-        'CHANGEABLE = (\n    ".num_actors",\n',
+        "repro/config.py",
+        "MACHINE_FIELDS = (\n",
+        'MACHINE_FIELDS = (\n    "runtime.num_actors",\n',
         f"{TEST_RUN_DIRECTORY}::test_fields_that_change_no_algorithm_may_change",
     ),
     Variant(

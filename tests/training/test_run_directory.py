@@ -155,7 +155,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
 
 
 def test_settings_without_a_config_or_a_seed_are_no_run(tmp_path):
-    for text in ("{}", '{"config": {}}', '{"seed": 1}', "[]", "{"):
+    for text in ("{}", '{"config": {}}', '{"seed": 1}', '{"seed": 1, "config": 5}', "[]", "{"):
         (tmp_path / "config.json").write_text(text)
         with pytest.raises(RunDirectoryError, match=r"holds no readable run \(no valid config\.json\)"):
             run_directory.read_settings(tmp_path)
