@@ -14,13 +14,10 @@ from tf_agents.policies import tf_policy
 from repro.environments.batched import VectorEnvironment
 from repro.environments.make import make_vector_environment
 from repro.training import checkpoint
-from repro.training.evaluation import describe_games, score_unit
+from repro.training.evaluation import describe_games, describe_window, score_unit
 from repro.training.experiment import Evaluation, TrainedPolicy, Warn
 from repro.training.trailing_returns import TrailingReturns
 from repro.training.trainer import EpisodeLog
-
-PROTOCOL = "episodes that entered the memory in the last {} steps of training, actions sampled"
-"""Protocol of the evaluation on training episodes."""
 
 EPISODES = 10
 """Number of episodes of an evaluation after training."""
@@ -85,7 +82,7 @@ class ControlExperiment(abc.ABC, Generic[Agent]):
         return self.make_environment(1, int(environment_seed))
 
     def make_episode_log(self) -> EpisodeLog:
-        return EpisodeLog(TrailingReturns(self.config.window_steps, PROTOCOL, self.evaluation.unit))
+        return EpisodeLog(TrailingReturns(self.config.window_steps, describe_window(self.config.env), self.evaluation.unit))
 
     @property
     def use_xla(self) -> bool:

@@ -665,7 +665,7 @@ def test_episodes_before_the_first_gradient_step_are_in_no_window(tmp_path, monk
     evaluation, games = training.summary()["evaluation"], training.summary()["games"]
     assert 0 < before[0] < games
     assert evaluation["episodes"] == games - before[0]
-    assert evaluation["protocol"].startswith("episodes that entered the memory in the last 320 steps of training, ")
+    assert evaluation["protocol"].startswith("episodes that ended in the last 320 steps of training, ")
 
 
 @pytest.mark.slow
