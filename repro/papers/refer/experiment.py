@@ -82,7 +82,9 @@ class ControlExperiment(abc.ABC, Generic[Agent]):
         return self.make_environment(1, int(environment_seed))
 
     def make_episode_log(self) -> EpisodeLog:
-        return EpisodeLog(TrailingReturns(self.config.window_steps, describe_window(self.config.env), self.evaluation.unit))
+        return EpisodeLog(
+            TrailingReturns(self.config.window_steps, describe_window(self.config.env), self.evaluation.unit)
+        )
 
     @property
     def use_xla(self) -> bool:
