@@ -312,6 +312,7 @@ def _check_settings(config: ml_collections.ConfigDict, settings: Mapping[str, st
     if agent not in agents(config):
         fail(f"there is no agent {agent!r}{nearest(agent, agents(config))} (there are {', '.join(agents(config))})")
     own = flatten(config.get("variants", {}).get(agent, {}))
+    is_sampled = str(settings.get("sweep.sampled", fields.get("sweep.sampled", True))).lower() in ("true", "1", "t")
     for name, text in settings.items():
         if name == "scale" and text != config.get("scale", text):
             fail(f"scale={text!r}: a scale changes many fields; give it with the file, as --config=<file>:{text}.")
@@ -325,6 +326,10 @@ def _check_settings(config: ml_collections.ConfigDict, settings: Mapping[str, st
         if name not in fields:
             same_name = [field for field in fields if field.split(".")[-1] == name.split(".")[-1]]
             fail(f"the configuration has no field {name!r}{nearest(name, same_name or list(fields))}")
+        if is_sampled and f"sweep.{name.rpartition('.')[2]}" in fields and not name.startswith("sweep."):
+            fail(
+                f"{name} would not be read, since the sweep samples its value; also give --config.sweep.sampled=False."
+            )
         if not _fits(text, fields[name]) and not (_is_int(fields[name]) and _is_whole(text)):
             fail(f"{name}={text!r} is not of type {type(fields[name]).__name__} (the file has {fields[name]!r}).")
 

@@ -502,6 +502,20 @@ def test_a_value_of_another_type_in_an_own_configuration_is_found(tmp_path, chan
     assert expected in done.stderr
 
 
+def test_a_setting_that_a_sweep_would_replace_is_found(tmp_path):
+    arguments = ("--config=paper_configs/impala/dmlab_table2.py:paper", f"--run_dir={tmp_path / 'x'}")
+    setting = "--config.learner.learning_rate=1e-3"
+    done = run_command(tmp_path, "repro.train", *arguments, setting)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert (
+        "learner.learning_rate would not be read, since the sweep samples its value; also give --config.sweep."
+        in done.stderr
+    )
+    for allowed in ("--config.sweep.learning_rate=(1e-4,1e-3)", f"{setting} --config.sweep.sampled=False"):
+        done = run_command(tmp_path, "repro.train", *arguments, *allowed.split(), "--config.learner.x=1")
+        assert "the configuration has no field 'learner.x'" in done.stderr
+
+
 def test_an_algorithm_of_the_users_own_without_an_environment_is_found(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(
