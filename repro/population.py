@@ -28,7 +28,7 @@ RUN_DIR = flags.DEFINE_string(
 JOBS = flags.DEFINE_integer(
     "jobs", 1, "Members that train in parallel on this machine, each on an equal share of the cores.", 1
 )
-RAY = flags.DEFINE_string("ray", None, "Address of a Ray cluster that trains the members; local starts one here.")
+CLUSTER = flags.DEFINE_string("cluster", None, "Ray cluster that trains the members: auto, or ray://<head>:10001.")
 flags.mark_flag_as_required("config")
 
 
@@ -46,12 +46,12 @@ def main(argv: list[str]) -> None:
     from repro.training.run_directory import ORIGIN, RunDirectoryError, is_complete
     from repro.training.sizes import fill_in
 
-    run_dir = Path(RUN_DIR.value).resolve() if RAY.value else Path(RUN_DIR.value)
+    run_dir = Path(RUN_DIR.value).resolve() if CLUSTER.value else Path(RUN_DIR.value)
     threads = max(1, len(os.sched_getaffinity(0)) // JOBS.value)
     try:
         unit, _ = budget(CONFIG.value)
         check_numbers(resolve(CONFIG.value))
-        if not RAY.value and not is_complete(run_dir):  # machines of a cluster may have modules that this one lacks
+        if not CLUSTER.value and not is_complete(run_dir):  # machines of a cluster may have modules that this one lacks
             check_package(CONFIG.value.env.name)
         if chosen := fill_in(CONFIG.value, run_dir, lambda: _find_machine(threads)):
             print(chosen, file=sys.stderr)
@@ -60,7 +60,7 @@ def main(argv: list[str]) -> None:
         if not population.lineage.is_complete:
             print(_describe_start(run_dir, folders), file=sys.stderr)
         pool: WorkerPool | RayPool
-        pool = RayPool(RAY.value, run_dir, threads) if RAY.value else WorkerPool(JOBS.value)
+        pool = RayPool(CLUSTER.value, run_dir, threads) if CLUSTER.value else WorkerPool(JOBS.value)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: pool.stop())
         with pool, PopulationDisplay(population.lineage, folders, unit) as display:
@@ -88,7 +88,7 @@ def _describe_start(run_dir: Path, folders: Sequence[Path]) -> str:
     from repro.training.run_directory import has_saved
 
     config, (unit, amount) = CONFIG.value, total_budget(resolve(CONFIG.value))
-    where = f"on a Ray cluster ({RAY.value})" if RAY.value else f"{JOBS.value} at a time"
+    where = f"on a Ray cluster ({CLUSTER.value})" if CLUSTER.value else f"{JOBS.value} at a time"
     begins = "from their last checkpoints" if any(map(has_saved, folders)) else "from the beginning"
     return (
         f"Training {len(folders)} members of {config.agent} on {config.env.task}, seed {SEED.value}, for {amount:,} "
