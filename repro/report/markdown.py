@@ -19,9 +19,9 @@ HEADER = """\
 
 This page has every printed number of the five papers that has a run here, and every run that answers no printed number.
 Each row has the published value, ours with a 95 % interval, the budget with its share of the paper's, and a verdict.
-The command above a table, or in its last column, makes its runs again. [Results: not run](results_not_run.md) has the
-rows without a run. `make report` also builds `report/index.html`, which has all rows, and learning curves, settings and
-deviations. [Verdicts](verdicts.md) explains the rules in detail; in short:
+The command above a table, or in its last column, prints its rows, and with `OUT=runs/again` makes its runs again.
+[Results: not run](results_not_run.md) has the rows without a run. `make report` also builds `report/index.html`, which
+has all rows, and learning curves, settings and deviations. [Verdicts](verdicts.md) explains the rules in detail; in short:
 
 """
 
@@ -32,7 +32,8 @@ to hold; the paper may not print it. `±` and `×÷` give the margin within whic
 factor, or with `%` as a share of the distance to random play. Intervals are 95 % intervals over seeds. With a single
 seed they are over the episodes of its evaluation or the repetitions of its study, and say nothing about other seeds.
 `(exact)` marks a number that is computed and not sampled, or is the extreme over the random problems of a study. Those
-of theorems have four decimals, as their operators work in float32: 0 is less than 0.00005 on every problem.
+of theorems have four decimals, as their operators work in float32: 0 is less than 0.00005 on every problem. `1
+repetition` is one number over all problems, such as the largest. `=` without a margin asks for an exact number.
 
 """
 

@@ -351,13 +351,18 @@ def markdown_counts(counts: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def effort(stored: Iterable[StoredRecord]) -> str:
-    """Returns sentences about the records and core-hours behind the rows, per paper; empty without records."""
+    """Returns sentences about the records behind the rows, their core-hours and machines; empty without records."""
     counts: collections.Counter[str] = collections.Counter()
+    processors: collections.Counter[str] = collections.Counter()
+    with_gpu, dates = 0, set()
     hours: dict[str, dict[tuple[object, ...], float]] = collections.defaultdict(dict)
     for item in stored:
         record = item.record
         run = tuple(record[name] for name in ("experiment", "seed", "started", "wall_seconds"))  # may make many records
         counts[record["paper"]] += 1
+        processors[re.sub(r"\(R\)|\s+(Processor|CPU|@).*", "", record["hardware"]["cpu"])] += 1
+        with_gpu += record["hardware"]["gpu"] is not None
+        dates.add(record["finished"][:10])
         hours[record["paper"]][run] = record["wall_seconds"] * record["hardware"]["cores"] / 3600
     if not hours:
         return ""
@@ -366,5 +371,7 @@ def effort(stored: Iterable[StoredRecord]) -> str:
     total = f"{counts.total()} records, made in {sum(by_paper.values()):.1f} core-hours"
     return (
         f"Behind the rows are {total}: {', '.join(parts)}. Core-hours are the time of each run times the cores that it "
-        "could use. Runs that failed and those whose records were made again are not included."
+        "could use. Runs that failed and those whose records were made again are not included. The runs ended from "
+        f"{min(dates)} to {max(dates)} on {', '.join(f'{name} ({n})' for name, n in processors.most_common())}; "
+        f"{with_gpu or 'none'} had a GPU."
     )

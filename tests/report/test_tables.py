@@ -82,14 +82,19 @@ def test_cells_of_other_rows(changes, header, text):
 
 
 def test_effort_is_the_time_of_the_runs_on_their_cores():
-    two_cores = {"wall_seconds": 5400.0, "hardware": {"cores": 2, "gpu": None}}
-    one_core = {"wall_seconds": 1800.0, "hardware": {"cores": 1, "gpu": None}, "paper": "stac"}
+    two_cores = {
+        "wall_seconds": 5400.0,
+        "hardware": {"cpu": "Intel(R) Xeon(R) Processor @ 2GHz", "cores": 2, "gpu": None},
+    }
+    one_core = {"wall_seconds": 1800.0, "hardware": {"cpu": "AMD EPYC", "cores": 1, "gpu": "H"}, "paper": "stac"}
+    one_core["finished"] = "2026-11-30T10:00:00+00:00"
+    two_cores["finished"] = "2026-11-22T10:00:00+00:00"
     runs = [make_record(1) | one_core, make_record(1) | two_cores, make_record(2) | two_cores]
     same_run = make_record(2, agent="other") | two_cores  # as studies, and agents on several tasks, have many records
     assert tables.effort(store([*runs, same_run])) == (
         "Behind the rows are 4 records, made in 6.5 core-hours: IMPALA 3 in 6.0, STAC 1 in 0.5. Core-hours are the "
         "time of each run times the cores that it could use. Runs that failed and those whose records were made again "
-        "are not included."
+        "are not included. The runs ended from 2026-11-22 to 2026-11-30 on Intel Xeon (3), AMD EPYC (1); 1 had a GPU."
     )
     assert tables.effort([]) == ""
 
