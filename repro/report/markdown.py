@@ -21,7 +21,7 @@ This page has every printed number of the five papers that has a run here, and e
 Each row has the published value, ours with a 95 % interval, the budget with its share of the paper's, and a verdict.
 The command above a table, or in its last column, prints its rows, and with `OUT=runs/again` makes its runs again.
 [Results: not run](results_not_run.md) has the rows without a run. `make report` also builds `report/index.html`, which
-has all rows, and learning curves, settings and deviations. [Verdicts](verdicts.md) explains the rules in detail; in short:
+has all rows, and learning curves, settings and deviations. [Verdicts](verdicts.md) explains the rules; in short:
 
 """
 
