@@ -362,7 +362,22 @@ def test_the_rows_of_dqn_are_on_the_page():
     answered = {f"\n| {' | '.join(row)} |" for row in rows}
     assert len(answered) == 6
     assert [row for row in answered if row not in page("ctrace")] == []
-    assert in_ctrace("Six rows come from them, all on one game of 57, Breakout")
+    assert in_ctrace("Six rows come from them, five on one game of 57, Breakout, and the last on three:")
+
+
+def test_the_speed_of_ctrace_beside_retrace_on_each_game():
+    ratios = []
+    for task in ("qbert", "breakout", "road_runner"):
+        runs = [records("ctrace", "dqn", task, agent) for agent in ("ctrace_gamma10", "retrace")]
+        weights = [np.full((1, len(found)), 1 / len(found)) for found in runs]
+        ratios.append(float(task_measures.ratio_of_frames(runs)(weights)[0]))
+    cells = "in {:.2f} of its frames on Qbert, {:.2f} on Breakout and {:.2f} on Road Runner".format(*ratios)
+    assert in_ctrace(cells)
+    row = re.search(
+        r"^\| atari57 \| C-trace-DQN over Retrace-DQN, speed .*$", (ROOT / "docs/results.md").read_text(), re.M
+    )
+    assert "the answer differs without breakout or without qbert" in row[0]
+    assert float(re.search(r"\[[\d.]+, ([\d.]+)\]", row[0])[1]) < 1
 
 
 def test_frames_to_returns_that_all_targets_reach():
