@@ -228,6 +228,7 @@ def test_actors_play_with_the_gammas_of_the_last_update(acting):
     agent, actor = made(), made()
     alone = [OUTER.gamma] if acting == "average" else []
     weights, step_ = WeightsPublisher(agent.collect_policy.variables()), time_step(5)
+    learner = Learner(agent, tf.distribute.get_strategy())
     for i in range(3):
         sigma = 1 / (1 + np.exp(-agent._metaparameters.eta["gamma"].numpy()))
         assert list(agent._network.gammas.numpy()) == pytest.approx([*sigma, *alone], rel=1e-6)
@@ -237,7 +238,7 @@ def test_actors_play_with_the_gammas_of_the_last_update(acting):
         logits, *_ = agent._network(step_.observation[:, None], None)
         info = actor.collect_policy.action(step_, seed=[1, 2]).info
         np.testing.assert_array_equal(info["logits"], logits[:, 0, 0])
-        step(agent, random_batch(agent, 4, seed=i))
+        learner.step(learner.to_device(random_batch(agent, 4, seed=i)))
     assert np.abs(sigma - 1 / (1 + np.exp(-INITIAL["gamma"]))).min() > 1e-3
 
 
