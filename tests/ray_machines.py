@@ -124,6 +124,13 @@ def break_learners(cluster: RayCluster) -> Iterator[Outcome]:
         assert totals["machines"] == 3, totals
         yield outcome
 
+    with running(cluster, OUTSIDE, *settings[:-1], f"--cluster={CLIENT}") as (run, process):
+        go_on(run)
+        totals, outcome = end(cluster, run, process)
+        assert totals["learners"] == 2, totals
+        assert totals["machines"] == 3, totals
+        yield outcome._replace(fault="SIGTERM to a chief outside the cluster")
+
 
 def break_replay(cluster: RayCluster) -> Iterator[Outcome]:
     """Kills a replay in a process of its own."""
