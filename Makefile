@@ -5,7 +5,7 @@ SEEDS   ?= 1
 SEED     =
 OUT      =
 BIN     := .venv/bin
-FLAGS    = $(strip --scale=$(SCALE) --seeds=$(SEEDS) $(if $(SEED),--seed=$(SEED)) $(if $(JOBS),--jobs=$(JOBS)) $(if $(TASK),--task=$(TASK)) $(if $(EXPERIMENT),--experiment=$(EXPERIMENT)) $(if $(AGENT),--agent=$(AGENT)) $(if $(CLUSTER),--cluster=$(CLUSTER)) $(if $(SPREAD),--spread=$(SPREAD)) $(if $(OUT),--runs_dir=$(OUT) --results_dir=$(OUT)/records))
+FLAGS    = $(strip --scale=$(SCALE) --seeds=$(SEEDS) $(if $(SEED),--seed=$(SEED)) $(if $(JOBS),--jobs=$(JOBS)) $(if $(TASK),--task=$(TASK)) $(if $(EXPERIMENT),--experiment=$(EXPERIMENT)) $(if $(AGENT),--agent=$(AGENT)) $(if $(CLUSTER),--cluster=$(CLUSTER)) $(if $(SPREAD),--spread=$(SPREAD)) $(if $(OUT),'--runs_dir=$(OUT)' '--results_dir=$(OUT)/records'))
 WHAT    ?= operators impala_atari table1 ingestion replay acer_atari acer_continuous ctrace_tabular ctrace_dqn ctrace_r2d2 refer_memory refer_halfcheetah stac population
 SECONDS ?= 43200
 PAPERS  := $(patsubst paper_configs/%/__init__.py,%,$(wildcard paper_configs/*/__init__.py))

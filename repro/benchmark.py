@@ -102,5 +102,7 @@ def _ratio_lines(result: dict[str, Any]) -> list[tuple[str, str]]:
     return lines
 
 
+if __name__ == "__mp_main__":  # in a process that a benchmark starts
+    cli.quiet()
 if __name__ == "__main__":
     cli.run(main)

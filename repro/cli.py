@@ -10,6 +10,7 @@ import glob
 import importlib
 import itertools
 import json
+import math
 import os
 import re
 import runpy
@@ -157,6 +158,8 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
     for name in flags.FLAGS:
         if "." not in name and flags.FLAGS[name].present and flags.FLAGS[name].value in ("", [], [""]):
             fail(f"--{name} is empty; see {command(_program(), '--help')}.")
+        if isinstance(value := flags.FLAGS[name].value, float) and not math.isfinite(value):
+            fail(f"--{name}={value}: choose a finite number.")
     return rest
 
 

@@ -35,6 +35,7 @@ def main(argv: list[str]) -> None:
     del argv
     cli.quiet()
     check_video(VIDEO.value)
+    check_export(EXPORT.value)
     run_dir = Path(RUN_DIR.value)
     settings = read_run(run_dir)
     config, config_of = read_configs(settings["config"], TASK.value)
@@ -99,6 +100,12 @@ def check_video(name: str | None) -> None:
 
     if Path(name).suffix not in CODECS:
         cli.fail(f"--video={name}: the name must end in {' or '.join(CODECS)}.")
+
+
+def check_export(name: str | None) -> None:
+    """Fails if a file has the name of the folder for a SavedModel; does not load TensorFlow."""
+    if name and Path(name).is_file():
+        cli.fail(f"--export={name} is a file; choose a folder, which may be new.")
 
 
 def read_configs(

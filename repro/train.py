@@ -270,7 +270,9 @@ def _describe_fault(error: Exception, run: RunDirectory, trainer: Trainer) -> st
     reason = str(error)
     message = f"{reason.rstrip('.')}. {_describe_checkpoint(run.path)}"
     if isinstance(error, NonFiniteLossError) and _end_diverged(run, trainer, reason):
-        message += " The run has diverged: it ends here and counts as it is."
+        return f"{message} The run has diverged: it ends here and counts as it is."
+    if isinstance(error, NonFiniteLossError):
+        return f"{message} Try a smaller learning rate, and look for NaN in an environment of your own."
     return message
 
 
@@ -346,17 +348,18 @@ def _describe_end(run: RunDirectory, trainer: Trainer) -> str:
 
 
 def _describe_complete(run_dir: Path, unit: str) -> str:
-    from repro.training.run_directory import COMPLETE, read_complete
+    from repro.training.run_directory import CHECKPOINTS, COMPLETE, newest_first, read_complete
 
     complete_json, reason = run_dir / COMPLETE, read_complete(run_dir).get("diverged")
-    evaluate = cli.command("repro.evaluate", f"--run_dir={run_dir}")
+    evaluate = f"Evaluate it with: {cli.command('repro.evaluate', f'--run_dir={run_dir}')}."
+    if not newest_first(run_dir / CHECKPOINTS):
+        evaluate = "It cannot be evaluated, since its checkpoints are gone."
     if reason:
         return (
-            f"{run_dir} has diverged ({reason}), see {complete_json}. Evaluate its last checkpoint with: {evaluate}. "
-            "Another try needs another --run_dir."
+            f"{run_dir} has diverged ({reason}), see {complete_json}. {evaluate} Another try needs another --run_dir."
         )
     return (
-        f"{run_dir} is complete, see {complete_json}. Evaluate it with: {evaluate}. "
+        f"{run_dir} is complete, see {complete_json}. {evaluate} "
         f"A longer run is a new one, with a larger budget (--config.num_env_{unit}) and another --run_dir."
     )
 

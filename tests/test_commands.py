@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -434,6 +435,12 @@ def test_actions_that_do_not_fit_are_one_sentence_and_the_run_directory_stays_fr
     assert f"{tmp_path / 'x'}: this policy is from before the end of training, after 1." in evaluated.stderr
     assert json.loads((tmp_path / "x/evaluation.json").read_text())["protocol"] == unfinished[0]
 
+    (tmp_path / "x/complete.json").write_text("{}")
+    shutil.rmtree(tmp_path / "x/checkpoints")
+    again = run_command(tmp_path, "repro.train", f"--run_dir={tmp_path / 'x'}")
+    assert (again.returncode, again.stderr.count("\n")) == (0, 1)
+    assert "It cannot be evaluated, since its checkpoints are gone. A longer run is a new one" in again.stderr
+
 
 COMMANDS = ("train", "reproduce", "evaluate", "campaign", "check", "report", "benchmark", "population", "regression")
 
@@ -658,11 +665,13 @@ def test_evaluate_needs_a_run(tmp_path):
     [
         ("none", [], "none does not exist; give the --run_dir of a training, such as "),
         ("run", ["--video=game.avi"], "--video=game.avi: the name must end in .webm or .mp4.\n"),
+        ("run", ["--export={run}/config.json"], "/run/config.json is a file; choose a folder, which may be new.\n"),
         ("run", ["--task=qbert"], "--task=qbert: the run has one task, pong; leave the flag out.\n"),
     ],
 )
 def test_flags_of_an_evaluation_are_checked_before_tensorflow_is_loaded(tmp_path, folder, flags, error):
     (tmp_path / "run").mkdir()
+    flags = [flag.replace("{run}", str(tmp_path / "run")) for flag in flags]
     settings = {"seed": 1, "config": atari_shallow.get_config("smoke").to_dict()}
     (tmp_path / "run/config.json").write_text(json.dumps(settings))
     code = (

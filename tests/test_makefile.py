@@ -58,7 +58,7 @@ def test_a_folder_that_the_environment_names_is_not_meant(monkeypatch):
 
 def test_runs_records_and_page_may_have_a_folder_of_their_own():
     done = make("reproduce-impala", "OUT=runs/again")
-    assert done.stdout.splitlines()[-1].endswith("--seeds=1 --runs_dir=runs/again --results_dir=runs/again/records")
+    assert done.stdout.splitlines()[-1].endswith("--seeds=1 '--runs_dir=runs/again' '--results_dir=runs/again/records'")
 
 
 @pytest.mark.parametrize("words", [(), ("PEER=cleanrl",)])

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from repro.config import tasks
 from repro.evidence.records import BUDGET_FIELDS, StoredRecord, ValidationError, budget_field, counted
 from repro.evidence.statistics import sample_std
 
@@ -47,6 +48,15 @@ def find_errors(stored: Sequence[StoredRecord]) -> list[ValidationError]:
     return errors
 
 
+def _names(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the names of a run that its config has, too; a study or an agent of several tasks makes many records."""
+    names = {name: config[name] for name in ("paper", "experiment", "scale") if name in config}
+    if "study" not in config:
+        names["agent"] = config["agent"]
+        names |= {} if tasks(config) else {"task": config["env"]["task"]}
+    return names
+
+
 def _contradictions(record: Mapping[str, Any]) -> Iterator[str]:
     field, evaluation, is_study = budget_field(record), record["evaluation"], "study" in record["config"]
     budget, unit = record[field], counted(field)
@@ -64,6 +74,11 @@ def _contradictions(record: Mapping[str, Any]) -> Iterator[str]:
     std = sample_std(evaluation["returns"])
     if not math.isclose(evaluation["std"], std, rel_tol=ROUNDING, abs_tol=ROUNDING):
         yield f"evaluation.std is {evaluation['std']} but the returns have std {std}"
+    yield from (
+        f"its {name} is {record[name]!r}, that of its config {value!r}"
+        for name, value in _names(record["config"]).items()
+        if value != record[name]
+    )
     if not is_study:
         of_studies = [name for name in ("exact", "interval") if name in evaluation]
         yield from (f"evaluation.{name} is there, which only a study has" for name in of_studies)

@@ -194,7 +194,7 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
     except OSError as error:
         raise RecordError(f"The record {path} could not be read ({reason(error)}).") from error
     except ValueError as error:
-        raise RecordError(f"The record {path} is not readable JSON ({error}).") from error
+        raise RecordError(f"The record {path} is not readable JSON ({error}); restore it, or remove it.") from error
     record = migrations.rename_fields(record)
     problem = _find_error(record)
     if problem:

@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import sys
 
 from absl import flags
 
@@ -52,6 +53,8 @@ def main(argv: list[str]) -> None:
             path_md.with_stem(f"{path_md.stem}_not_run").write_text(not_run_page(contents.rows), encoding="utf-8")
     except OSError as error:
         cli.fail(f"{cli.describe_file_error(error, out)}.", code=1)
+    for fault in contents.errors:
+        print(f"fault, left out of the page's rows: {fault.message}", file=sys.stderr)
     print(f"Page: {path}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import signal
@@ -30,7 +31,7 @@ class StopSignal:
     A thread of its own receives them, also while the main thread is in a compiler or in an environment. It ends the
     wait for actors, so that the iteration of the trainer returns. A process that has not ended after `STOP_SECONDS` is
     ended then, with what its last checkpoint has, or after the checkpoint that it is writing, at most `SAVE_SECONDS`
-    later. A second signal changes nothing.
+    later. A second signal changes nothing, also while Python ends.
 
     Args:
         heard: called when the first signal comes, in that thread.
@@ -44,6 +45,7 @@ class StopSignal:
         self._goodbye = goodbye
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: None)  # the thread receives it, and the main thread goes on
+        atexit.register(self._ignore_signals)
         self._signals, writer = os.pipe()
         os.set_blocking(writer, False)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -65,6 +67,12 @@ class StopSignal:
         self._trainer = trainer
         if self.is_set():
             trainer.interrupt()
+
+    def _ignore_signals(self) -> None:
+        """Keeps a second signal from killing a process that ends, since Python resets its handlers then."""
+        if self.is_set():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN)
 
     def _wait(self) -> None:
         while os.read(self._signals, 1)[0] not in (signal.SIGINT, signal.SIGTERM):

@@ -20,6 +20,10 @@ def make_record(seed=1, task="pong", experiment="atari_shallow", agent="impala_s
     config = changes.pop("config", None) or current_config("impala", experiment, scale)
     if "variants" in config and agent != random_player.AGENT:
         config = resolve_plain(config, agent)
+    if "env" in config:
+        config = config | {"env": config["env"] | {"task": task}}
+    if agent == random_player.AGENT:
+        config = config | {"agent": agent}
     unit = "frames" if "num_env_frames" in config else "steps"
     budget = changes.pop("budget", config[f"num_env_{unit}"])
     start = min(published.normaliser("atari57")[task]["random"], final - 0.5 * abs(final) - 0.01)
@@ -65,9 +69,7 @@ def make_record(seed=1, task="pong", experiment="atari_shallow", agent="impala_s
 
 def random_records(games=("pong",), final=-1000.0, **changes):
     """A random player's record on each game, in the environment of `make_record`; its score is `final` or near it."""
-    made = [make_record(1, game, agent=random_player.AGENT, final=final, episodes=20, **changes) for game in games]
-    configs = [record["config"] | {"agent": random_player.AGENT} for record in made]
-    return [r | {"config": c, "config_sha256": records.config_sha256(c)} for r, c in zip(made, configs)]
+    return [make_record(1, game, agent=random_player.AGENT, final=final, episodes=20, **changes) for game in games]
 
 
 def store(made):

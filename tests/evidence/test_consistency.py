@@ -50,6 +50,21 @@ def test_a_budget_that_the_run_did_not_use(changes, words):
     assert message == f"The record r/p/e/t/a/seed_0.json contradicts itself: {words}."
 
 
+@pytest.mark.parametrize("name", ["paper", "experiment", "task", "agent", "scale"])
+def test_a_record_of_another_run_than_its_config(name):
+    record = make_record(1)
+    message, *_ = messages(record | {name: "other"})
+    assert message.endswith(f"contradicts itself: its {name} is 'other', that of its config {record[name]!r}.")
+
+
+def test_many_tasks_and_studies_make_records_with_other_names_than_their_config():
+    record = make_record(1)
+    together = record["config"] | {"env": record["config"]["env"] | {"tasks": ("pong", "breakout")}}
+    assert messages(record | {"task": "breakout", "config": together}) == []
+    study = record["config"] | {"study": "impala.theorems"}
+    assert messages(record | {"task": "finite_mdp", "agent": "eta", "config": study}) == []
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -65,11 +80,14 @@ def test_an_evaluation_surer_than_its_returns(changes, words):
 
 def test_one_run_under_another_seed_or_agent_is_a_copy():
     run = make_record(1)
+    deep = run | {"agent": "impala_deep", "config": run["config"] | {"agent": "impala_deep"}}
     copied = "The record r/p/e/t/a/seed_1.json has the time and the returns of r/p/e/t/a/seed_0.json"
-    for name in (run | {"seed": 6}, run | {"agent": "impala_deep"}, run | {"curve": run["curve"][1:]}):
+    for name in (run | {"seed": 6}, deep, run | {"curve": run["curve"][1:]}):
         (message,) = messages(run, name)
         assert copied in message
-    assert messages(run, run | {"task": "breakout"}) == []  # tasks that are learned together share their time
+    together = run["config"] | {"env": run["config"]["env"] | {"tasks": ("pong", "breakout")}}
+    several = [run | {"task": task, "config": together} for task in ("pong", "breakout")]
+    assert messages(*several) == []  # tasks that are learned together share their time
     study = run | {"config": {"study": "x"}}
     assert messages(study, study | {"agent": "another_answer"}) == []
 

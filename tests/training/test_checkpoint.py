@@ -74,6 +74,11 @@ def test_a_broken_large_array_is_found(tmp_path, monkeypatch):
 
 def test_no_checkpoint(tmp_path):
     assert restore(tmp_path / "none")[0] is None
+    with pytest.raises(checkpoint.CheckpointError, match=r"has no checkpoint yet; train it first\.$"):
+        checkpoint.restore_trained(tmp_path / "checkpoints", variables(1.0), print)
+    (tmp_path / "complete.json").touch()
+    with pytest.raises(checkpoint.CheckpointError, match="the run is complete; put its checkpoints back, or"):
+        checkpoint.restore_trained(tmp_path / "checkpoints", variables(1.0), print)
 
 
 def test_the_last_three_are_kept(tmp_path):

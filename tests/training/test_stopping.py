@@ -56,6 +56,20 @@ def test_a_main_thread_that_hangs_is_ended(tmp_path, number, saved_updates, code
     assert (process.returncode, stdout) == (code, output)
 
 
+def test_a_second_signal_while_python_ends_changes_nothing(tmp_path):
+    main = (
+        "import os\nclass Slow:\n    def __del__(self, write=os.write, sleep=time.sleep):\n"
+        "        write(1, b'late\\n')\n        sleep(2)\n"
+    )
+    main += "sys.slow = Slow()\nprint('set', flush=True)\ntrainer.interrupted.wait()\nsys.exit(5)"
+    process = start(tmp_path, main)
+    assert process.stdout.readline() == "set\n"
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.readline() == "late\n"
+    process.send_signal(signal.SIGINT)
+    assert process.wait(SECONDS) == 5
+
+
 def test_a_process_that_ends_by_itself_is_not_ended(tmp_path):
     main = "trainer.interrupted.wait()\nassert stop.is_set()\nprint('goodbye')\nsys.exit(5)"
     process = start(tmp_path, main, stop_seconds=1000)
