@@ -79,7 +79,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     # inside the square root; assumed: as re-implementations of A3C; a smaller one takes full steps along the noise of
     # gradients without any reward
     config.learner.rmsprop_epsilon = 0.1
-    config.learner.clip_global_norm = 0.0  # 0 = no clip; assumed: the paper mentions none
+    config.learner.clip_global_norm = 0.0  # 0 = no clip; assumed: one of 40 stopped ACER on the cheetah
 
     config.runtime = ml_collections.ConfigDict()
     config.runtime.num_actors = 1  # actor threads

@@ -50,7 +50,7 @@ COUNTS = {
         "Section 3.2": 1,
         "Figure 1": 11,
         "Section 5.1": 3,
-        "Figure 2": 11,
+        "Figure 2": 12,
         "Section 7": 5,
         "Appendix B": 2,
         "Appendix E.3": 1,
