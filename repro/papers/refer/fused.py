@@ -53,6 +53,15 @@ class UpdateOutput(NamedTuple):
     means: Any
 
 
+def divisors(std: np.ndarray) -> np.ndarray:
+    """Returns what standardised states are divided by: their stds [S], and 1 for inputs that have not varied.
+
+    An input that first varies after its std was taken would otherwise be divided by `EPSILON` alone, as Appendix B
+    prints it, and hide all others behind numbers of 1e7 and more. The authors' code divides it by 1, too.
+    """
+    return np.where(std < EPSILON, 1.0, std)
+
+
 class FlatWeights:
     """Arrays of any shapes, stored in one variable.
 
@@ -182,7 +191,7 @@ class FusedAgent(abc.ABC):
     def set_state_statistics(self, mean: np.ndarray, std: np.ndarray) -> None:
         """Sets the mean and std, [S] each, by which learning and acting standardise states (Appendix B)."""
         self.state_mean.assign(mean)
-        self.state_std.assign(std)
+        self.state_std.assign(divisors(std))
         self.sync_normalizer()
 
     def sync_normalizer(self) -> None:
@@ -241,7 +250,7 @@ class FusedAgent(abc.ABC):
     def _standardise_numpy(self, state: np.ndarray) -> np.ndarray:
         """`_standardise` in NumPy, for acting.
 
-        The first layer cannot absorb it: an input whose std is 0 is divided by 1e-7, and the difference of numbers near
-        1e7 that would remain has no correct digit in float32.
+        The first layer cannot absorb it: of an input whose std is far below its mean, the difference of two large
+        numbers would remain, which has few correct digits in float32.
         """
         return (state - self._offset) / self._divisor

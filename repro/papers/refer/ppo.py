@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from repro.distributions import gaussian
 from repro.networks import mlp
-from repro.papers.refer.fused import FlatWeights
+from repro.papers.refer.fused import FlatWeights, divisors
 from repro.papers.refer.loss import Policies
 from repro.papers.refer.ppo_advantages import generalised_advantages
 from repro.papers.refer.ppo_loss import ppo_loss
@@ -138,7 +138,7 @@ class Ppo:
     def set_state_statistics(self, mean: np.ndarray, std: np.ndarray) -> None:
         """Sets mean and std, [S], for standardising states (Appendix B); acting needs `sync_acting_weights`, too."""
         self.state_mean.assign(mean)
-        self.state_std.assign(std)
+        self.state_std.assign(divisors(std))
 
     def sync_acting_weights(self) -> None:
         """Copies the current weights and statistics to those that `act` reads."""

@@ -96,6 +96,19 @@ def test_acting_is_the_network_on_standardised_states(name):
 
 
 @BOTH
+def test_an_input_that_has_not_varied_is_not_divided_by_almost_nothing(name):
+    agent, state = agent_of(name), random_batch(1, S, A).state[0]
+    std = np.ones(S, np.float32)
+    agent.set_state_statistics(np.zeros(S, np.float32), std)
+    expected = agent.act(state).mean, np.asarray(agent.forward(state[None])[1])
+    std[0] = 1e-9
+    agent.set_state_statistics(np.zeros(S, np.float32), std)
+    found = agent.act(state).mean, np.asarray(agent.forward(state[None])[1])
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_array_equal(found[1], expected[1])
+
+
+@BOTH
 def test_acting_follows_the_weights_only_when_synced(name):
     agent, batch = agent_of(name), random_batch(B, S, A)
     before = agent.act(batch.state[0])

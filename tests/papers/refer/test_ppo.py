@@ -27,6 +27,17 @@ def _agent(compile_with_xla=False):
     return agent
 
 
+def test_an_input_that_has_not_varied_is_not_divided_by_almost_nothing():
+    agent, state = _agent(), np.random.default_rng(7).normal(size=S).astype(np.float32)
+    found = []
+    for first in (1.0, 0.0):
+        agent.set_state_statistics(np.zeros(S), np.array([first, *np.ones(S - 1)]))
+        agent.sync_acting_weights()
+        found.append((agent.act(state), np.asarray(agent.forward(state[None])[1])))
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    np.testing.assert_array_equal(found[0][1], found[1][1])
+
+
 def _rollout(agent):
     """Steps of a policy near the agent's, so that ratios lie on both sides of the clip's bounds."""
     g = np.random.default_rng(6)
