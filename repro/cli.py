@@ -158,7 +158,7 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
     for name in flags.FLAGS:
         if "." not in name and flags.FLAGS[name].present and flags.FLAGS[name].value in ("", [], [""]):
             fail(f"--{name} is empty; see {command(_program(), '--help')}.")
-        if isinstance(value := flags.FLAGS[name].value, float) and not math.isfinite(value):
+        if "." not in name and isinstance(value := flags.FLAGS[name].value, float) and not math.isfinite(value):
             fail(f"--{name}={value}: choose a finite number.")
     return rest
 
@@ -204,9 +204,13 @@ def fail_for_missing_field(error: AttributeError | KeyError, config: ml_collecti
     """Fails with the field that a configuration lacks; raises an error that has another cause."""
     if (field := missing_field(error)) is None:
         raise error
+    known = set().union(*map(_fields, _suite_of()))
+    whole = sorted(name for name in known if name.count(".") == 1 and name.rpartition(".")[2] == field)
+    is_section = any(name.startswith(f"{field}.") for name in known)
+    meant = [field] if is_section or not whole else whole
     fail(
-        f"the configuration has no field {field!r}, which {resolve(config).algorithm} reads with these settings; "
-        "choose an agent or a configuration that has it."
+        f"the configuration has no field {' or '.join(map(repr, meant))}, which {resolve(config).algorithm} "
+        "reads with these settings; add it, or choose an agent or a configuration that has it."
     )
 
 
@@ -250,6 +254,11 @@ def _suite_configs() -> list[str]:
     return sorted(glob.glob("paper_configs/*/[a-z]*.py"))
 
 
+def _suite_of() -> list[ml_collections.ConfigDict]:
+    """Returns the suite's configurations; none outside its root folder."""
+    return [runpy.run_path(file)["get_config"]() for file in _suite_configs()]
+
+
 def _check_own(path: str, config: ml_collections.ConfigDict) -> None:
     """Fails if a user's configuration has a field that none of the suite's has, since nothing would read it.
 
@@ -262,7 +271,7 @@ def _check_own(path: str, config: ml_collections.ConfigDict) -> None:
             fail(f"{path}: the configuration has no field {name!r}.")
     if kind == "algorithm" and ":" in config.algorithm:
         return
-    suite = [runpy.run_path(file)["get_config"]() for file in _suite_configs()]
+    suite = _suite_of()
     similar = [other for other in suite if other.get(kind) == config[kind]]
     alike = [_fields(other) for other in similar]
     needed = {name for name in set.intersection(*alike) if not _OPTIONAL.match(name)} if alike else set()

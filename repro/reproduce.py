@@ -146,6 +146,12 @@ def results_dir() -> Path:
     return Path(RESULTS_DIR.value or jobs.default_results_dir(SCALE.value, Path(RUNS_DIR.value)))
 
 
+def _own_folders() -> str:
+    """Returns flags and the variable of `make` for runs and records apart from those of the suite."""
+    again = Path(RUNS_DIR.value) / "again"
+    return f"--runs_dir={again} --results_dir={again / 'records'} (make: OUT={again})"
+
+
 def _check_writable(folder: Path) -> None:
     """Creates a folder, and fails now if it is not writable: a study takes minutes and would lose its results."""
     try:
@@ -175,6 +181,14 @@ def main(argv: list[str]) -> None:
         jobs.check_modules(here)
         if waiting:
             _check_writable(results_dir())
+            is_uncommitted = (records.git_commit() or "").endswith("-dirty")
+            if is_uncommitted and _committed_dir() == results_dir():
+                console.print(
+                    "The code has uncommitted changes, so repro.check will refuse these records: commit it first, or "
+                    f"give other folders, such as {_own_folders()}.",
+                    highlight=False,
+                    soft_wrap=True,
+                )
         room = 0
         if cluster and there:
             room = cluster.connect(CORES_PER_RUN.value)
@@ -186,10 +200,8 @@ def main(argv: list[str]) -> None:
         if job not in waiting:
             console.print(f"{job.label}: complete, {job.record_paths[0]}", highlight=False, soft_wrap=True)
     if not waiting:
-        again = Path(RUNS_DIR.value) / "again"
-        own = f"--runs_dir={again} --results_dir={again / 'records'}"
         console.print(
-            f"Nothing is left to run. To train again, give other folders, such as {own} (make: OUT={again}).",
+            f"Nothing is left to run. To train again, give other folders, such as {_own_folders()}.",
             highlight=False,
             soft_wrap=True,
         )

@@ -195,6 +195,7 @@ def _open_run(run: RunDirectory, config: ml_collections.ConfigDict, seed: int) -
     experiment = find_experiment(config)
     runtime = experiment.config.runtime
     evaluator_episodes(experiment.config)  # checks the field for all agents
+    experiment.describe_evaluation(experiment.evaluation.episodes, "")  # reads fields that are needed after training
     if runtime.get("num_learners", 1) > 1 and not isinstance(experiment, SynchronousLearning):
         learners = f"runtime.num_learners={runtime.num_learners}"
         raise ValueError(f"{learners}: choose 1, since agent {config.agent} has only one learner.")

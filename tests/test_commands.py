@@ -368,7 +368,7 @@ def test_sizes_for_which_there_is_no_memory_are_one_sentence(tmp_path, config, f
     [
         ("refer", "learner.method=naf", "exploration"),
         ("refer", "algorithm=refer.ppo", "ppo"),
-        ("impala", "algorithm=acer.discrete", "on_policy"),
+        ("impala", "algorithm=acer.discrete", "learner.on_policy"),
     ],
 )
 def test_a_field_that_the_settings_need_and_the_configuration_lacks_is_named(tmp_path, config, setting, field):
@@ -521,6 +521,32 @@ def test_a_setting_that_a_sweep_would_replace_is_found(tmp_path):
     for allowed in ("--config.sweep.learning_rate=(1e-4,1e-3)", f"{setting} --config.sweep.sampled=False"):
         done = run_command(tmp_path, "repro.train", *arguments, *allowed.split(), "--config.learner.x=1")
         assert "the configuration has no field 'learner.x'" in done.stderr
+
+
+@pytest.mark.parametrize("field", ["runtime.compile", "evaluation.greedy"])
+def test_a_field_that_only_the_users_algorithm_lacks_is_named_before_training(tmp_path, field):
+    """Also one that is read after training; a configuration with an algorithm of one's own may lack any."""
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from paper_configs.impala import gymnasium\n\n\n"
+        "def get_config(scale='desk'):\n    config = gymnasium.get_config(scale)\n"
+        "    config.algorithm = 'repro.papers.impala.experiments.discrete:make_experiment'\n"
+        f"    del config.{field}\n    return config\n"
+    )
+    done = run_command(tmp_path, "repro.train", f"--config={file}:smoke", f"--run_dir={tmp_path / 'x'}")
+    assert done.returncode == 2, done.stderr
+    assert f": the configuration has no field '{field}', which repro.papers.impala" in done.stderr.splitlines()[-1]
+    assert not (tmp_path / "x").exists()
+
+
+def test_the_suites_own_experiments_need_its_root_folder(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "repro.reproduce", "--paper=impala"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (
+        2,
+        "repro.reproduce: there is no folder paper_configs here: run the command in the root folder of the suite.\n",
+    )
 
 
 def test_an_algorithm_of_the_users_own_without_an_environment_is_found(tmp_path):

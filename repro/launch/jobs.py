@@ -46,8 +46,10 @@ def experiments(paper: str) -> list[str]:
     """Returns the names of a paper's experiments.
 
     Raises:
-        ValueError: the paper has none; the message names the papers that have some.
+        ValueError: the paper has none; the message names the papers that have some. Or this is not the root folder.
     """
+    if not CONFIGS.is_dir():
+        raise ValueError(f"there is no folder {CONFIGS} here: run the command in the root folder of the suite.")
     known = sorted(path.stem for path in (CONFIGS / paper).glob("*.py") if path.stem != "__init__")
     if not known:
         others = papers()
