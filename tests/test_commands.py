@@ -21,7 +21,7 @@ from repro.evidence import records, staleness
 from repro.training.run_directory import RunDirectory, is_newest, read_progress
 from tests.evidence.synthetic_records import make_record, write
 from tests.support.commanded_run import wait_for_rows
-from tests.support.forked_train import run_command
+from tests.support.forked_train import run_command, run_program
 
 CONFIG = "--config=paper_configs/impala/atari_shallow.py:smoke"
 SMALL = ("--config.runtime.num_actors=1", "--config.runtime.envs_per_actor=4")
@@ -709,6 +709,21 @@ def test_flags_of_an_evaluation_are_checked_before_tensorflow_is_loaded(tmp_path
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "2 False\n", done.stderr
     assert error in done.stderr
+
+
+def test_games_of_an_evaluation_follow_from_the_seed_of_the_run(tmp_path):
+    """They are none of training, whose seeds are far below."""
+    settings = {"seed": 7, "config": atari_shallow.get_config("smoke").to_dict()}
+    (tmp_path / "config.json").write_text(json.dumps(settings))
+    program = (
+        "import sys\nfrom types import SimpleNamespace\nfrom repro import cli, evaluate, papers\n"
+        "def note(checkpoints, num_envs, seed, warn):\n    print(seed)\n    raise ValueError('enough is known')\n"
+        "evaluation = SimpleNamespace(episodes=2, num_envs=2)\n"
+        "papers.find_experiment = lambda _: SimpleNamespace(evaluation=evaluation, load_policy=note)\n"
+        "cli.run(evaluate.main)\n"
+    )
+    done = run_program(tmp_path, program, f"--run_dir={tmp_path}")
+    assert (done.returncode, done.stdout) == (2, "1000007\n"), done.stderr
 
 
 def test_an_evaluation_that_is_told_to_stop_cleans_up(tmp_path):

@@ -10,7 +10,8 @@ import pytest
 import reverb
 import tensorflow as tf
 
-from repro.acting import remote
+from paper_configs.impala import atari_shallow
+from repro.acting import remote, sources
 from repro.acting.actor import Actor
 from repro.acting.actor_processes import ActorProcesses
 from repro.acting.batches import GroupSizes
@@ -46,6 +47,22 @@ def filled(spec, number):
         array[:] = rng.integers(0, 100, array.shape)
     group.version = 10 * number
     return group
+
+
+def test_an_actors_environments_and_its_actions_have_seeds_of_their_own(monkeypatch):
+    """Those that `begin` gives, also when it starts again."""
+    config, run, seeds = atari_shallow.get_config("smoke"), [], []
+    monkeypatch.setattr(sources, "begin", lambda *_: (11, 22))
+    monkeypatch.setattr(sources, "UnrollSender", lambda *_: None)
+    monkeypatch.setattr(sources, "PulledWeights", lambda address: None)
+    monkeypatch.setattr(sources, "run_unroll_actor", lambda actor, *_: run.append(actor))
+
+    def make_environment(index, seed):
+        seeds.append(seed)
+        return Catch(2, seed)
+
+    sources.run_remote_actor(config, make_environment, make_policy, 1, 0, 0, "localhost:1")
+    assert (seeds, [actor._seed for actor in run]) == ([11], [22])
 
 
 @pytest.mark.parametrize("stacked", [False, True])

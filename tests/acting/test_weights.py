@@ -1,14 +1,17 @@
 """Weights that reach actors late."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from paper_configs.impala import dmlab_figure_d1
+from paper_configs.impala import dmlab_figure_d1, gymnasium
 from repro.acting.remote import RemoteWeights
 from repro.acting.weights import WeightsPublisher
 from repro.config import agents, resolve
 from repro.papers import find_experiment
+from repro.training import on_policy_experiment
 from tests.support.training import make_loop, weights_of
 
 
@@ -83,6 +86,19 @@ def test_old_weights_are_to_the_bit_what_old_batches_are_also_after_a_stop(tmp_p
     assert late_lags == lags
     for a, b in zip(weights_of(waiting_agent), weights_of(late_agent), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_weights_of_actors_in_processes_are_as_late_as_the_configuration_says(monkeypatch):
+    config = gymnasium.get_config("smoke")
+    config.runtime.schedule, config.runtime.weights_delay = "processes", 2
+    experiment, delays = find_experiment(config), []
+    monkeypatch.setattr(on_policy_experiment, "RemoteWeights", lambda variables, delay: delays.append(delay))
+    monkeypatch.setattr(on_policy_experiment, "make_remote_source", lambda *_, **__: None)
+    monkeypatch.setattr(type(experiment), "_make_actors", lambda *_: None)
+    collecting = SimpleNamespace(variables=lambda: [tf.Variable(0.0)])
+    agent = SimpleNamespace(collect_policy=collecting, collect_data_spec=None)
+    experiment._make_remote_source(agent, None, None, print, None)
+    assert delays == [2]
 
 
 @pytest.mark.parametrize("scale", ["smoke", "desk", "paper"])

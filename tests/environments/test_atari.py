@@ -188,6 +188,21 @@ def test_time_limit(plain: dict[str, Any], terminal: bool) -> None:
     assert not seen["episode_frames"][21].any()
 
 
+def test_a_game_that_is_lost_in_the_step_of_the_time_limit_is_terminated() -> None:
+    def last_step(max_frames: int) -> tuple[bool, bool, int]:
+        environment = make(1, task="pong", max_frames=max_frames, time_limit_is_terminal=False)
+        environment.reset()
+        while True:
+            *_, terminated, truncated, info = environment.step(np.zeros(1, np.int32))
+            if info["game_over"][0]:
+                return bool(terminated[0]), bool(truncated[0]), int(info["episode_frames"][0])
+
+    terminated, truncated, frames = last_step(108_000)
+    assert (terminated, truncated) == (True, False)
+    assert last_step(frames) == (True, False, frames)
+    assert last_step(frames - 4)[:2] == (False, True)
+
+
 def noops_of(environment: AtariEnvironment, games: int) -> np.ndarray:
     """Emulator frames before the first observation of so many games in every environment."""
     environment.reset()

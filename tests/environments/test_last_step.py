@@ -62,6 +62,19 @@ def test_a_saved_state_goes_on_exactly_there():
             np.testing.assert_array_equal(left, right)
 
 
+def test_a_state_saved_at_the_end_of_an_episode_begins_the_next_with_action_0():
+    env, over = make(), np.zeros(3, bool)
+    env.reset()
+    while not over.any():
+        over = env.step(np.array([1, 2, 0]))[-1]["game_over"]
+    again = make()
+    again.set_state(env.get_state())
+    actions = np.array([1, 1, 1])
+    found = again.step(actions)[0]["last_action"]
+    np.testing.assert_array_equal(found, np.where(over, 0, 1))
+    np.testing.assert_array_equal(found, env.step(actions)[0]["last_action"])
+
+
 def test_continuous_actions_are_refused():
     with pytest.raises(ValueError, match="Discrete actions"):
         make(task="Pendulum-v1")

@@ -129,6 +129,13 @@ def test_three_runs_have_the_spread_of_their_family(runs):
     assert (found[0].kind, "needs 4 runs" in found[0].reason) == (judgements.UNJUDGED, True)
 
 
+def test_a_run_far_from_two_others_does_not_hide_in_the_spread_that_it_makes(runs):
+    mine = [_with_score(run, score) for run, score in zip(runs, (20.0, 20.1, -20.0))]
+    others = [_with_score(make_record(seed, agent="other"), 50.0 + 0.1 * seed) for seed in (1, 2, 3, 4)]
+    found = judgements.judge([_store(run) for run in mine], judgements.Reference(map(_store, [*mine, *others])))
+    assert [item.fell_out for item in found] == [False, False, True]
+
+
 def test_above_random_play_other_tasks_are_of_the_family(runs):
     others = [_with_score(make_record(seed, "alien"), 5000.0 + 100 * seed) for seed in (1, 2, 3, 4)]
     random = random_records(("pong", "alien"), final=1.0)

@@ -35,6 +35,15 @@ def test_a_mean_is_surely_above_random_play_or_not():
     assert "0.6 on pong, at least -4" in lack(near, spread, enough=all)
 
 
+def test_the_best_of_several_random_players_decides():
+    """Agents may play in environments that differ, each with a random player of its own."""
+    levels = References(lambda record: random_player.Level(0.0, record.get("upper", 0.2)), lambda record: {})
+    games = [4.9, 5.0, 5.1] * 2
+    by_agent = [[played(games)], [played(games) | {"upper": 6.0}]]
+    found = learning.find_lack(any, "pong", by_agent, by_agent, levels)
+    assert found == "5 on pong is not above a random player's 6"
+
+
 @pytest.mark.parametrize(("agents", "runs", "best"), [(1, 5, 5), (3, 5, 5), (3, 5, 3), (2, 12, 3)])
 def test_agents_that_play_at_random_seldom_count_as_learned(agents, runs, best):
     """Though the best of many agents and runs are above a random player's mean, known exactly here, as a rule."""

@@ -63,6 +63,7 @@ def test_lockstep_2n_updates_equal_n_stop_resume_n_bit_for_bit(whole_run, lag, u
     updates, whole_episodes, weights, (stop, folder, saved) = whole_run(lag, uneven)
     second, episodes, agent = make_loop(folder, updates=24, lag=lag, seed=0, **(UNEVEN if uneven else {}))
     assert second.updates == stop
+    assert second._seconds == updates[stop - 1].seconds
     restored = weights_of(agent)
     assert len(restored) > 3 * len(agent.trainable_variables)  # with both slots of RMSProp
     for a, b in zip(saved, restored, strict=True):

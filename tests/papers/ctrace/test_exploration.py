@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -108,6 +110,23 @@ def test_each_actor_of_a_run_has_epsilons_of_its_own(tmp_path, monkeypatch):
         with pytest.raises(NotedError):
             experiment.run_remote_actor(1, index, 0, "localhost:1")
     np.testing.assert_allclose(made, expected, rtol=1e-6)
+
+
+def test_an_actor_in_a_process_enters_sequences_by_their_td_errors_and_acts_by_a_seed_of_its_own(monkeypatch):
+    config = gymnasium.get_config("smoke")
+    config.agent, config.env.task = "r2d2_retrace", "repro.regression.environments:repro/Catch-v0"
+    experiment, run = find_experiment(resolve(config)), []
+    monkeypatch.setattr(experiment_module, "begin", lambda *_: (11, 22))
+    for name in ("own_machine", "Reporter", "PulledWeights"):
+        monkeypatch.setattr(experiment_module, name, lambda *_: SimpleNamespace(append=print))
+    monkeypatch.setattr(experiment_module.reverb, "Client", print)
+    monkeypatch.setattr(experiment_module, "run_actor", lambda *arguments: run.append(arguments))
+    experiment.run_remote_actor(1, 0, 0, "localhost:1")
+    ((actor, _, settings, priority, _, replay, steps),) = run
+    actor.environment.close()
+    assert (actor._seed, settings, replay) == (22, experiment.sequence_settings, "localhost:1")
+    assert priority == experiment.initial_priority is not None
+    assert steps == experiment.config.learner.steps_per_update
 
 
 @pytest.mark.parametrize("agent", ["retrace", "r2d2_retrace"])
