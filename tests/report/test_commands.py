@@ -156,6 +156,28 @@ def test_changed_published_number_is_a_fault(results, tmp_path):
     assert "impala.json have changed" in error.message
 
 
+@pytest.mark.parametrize(
+    ("name", "wrong", "words"),
+    [
+        (
+            "agent",
+            "ctrace_gamma01",
+            "name an agent 'ctrace_gamma01', which ctrace/dqn does not have; did you mean",
+        ),
+        ("experiment", "dqm", "name an experiment that cannot be used: There is no experiment ctrace/dqm in "),
+    ],
+)
+def test_a_published_row_of_an_agent_that_does_not_exist_is_a_fault(results, tmp_path, name, wrong, words):
+    published_dir = tmp_path / "published"
+    shutil.copytree(published.PUBLISHED_DIR, published_dir)
+    printed = json.loads((published_dir / "ctrace.json").read_text())
+    row = next(row for row in printed["rows"] if row["agent"] == "ctrace_gamma10" and not row.get("cannot_run"))
+    row[name] = wrong
+    (published_dir / "ctrace.json").write_text(json.dumps(printed))
+    messages = [error.message for error in check.check(results, published_dir=published_dir).errors]
+    assert len([message for message in messages if words in message]) == 1, messages
+
+
 def test_edited_config_is_a_fault_and_a_changed_one_stale(results):
     path = _spoil(results, lambda record: record["config"]["learner"].update(learning_rate=1.0))
     (error,) = _errors(check.check(results))

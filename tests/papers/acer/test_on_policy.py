@@ -22,7 +22,7 @@ ENVS, LENGTH, ROUNDS = 4, 6, 3
 CASES = [  # experiment, agent, rounds between acting and learning
     ("continuous", "a3c", 1),
     pytest.param("continuous", "a3c", 0, marks=pytest.mark.slow),
-    pytest.param("continuous", "trust_a3c", 0, marks=pytest.mark.slow),
+    ("continuous", "trust_a3c", 0),
     pytest.param("atari", "acer_ratio_0_no_trust_region", 0, marks=pytest.mark.slow),
     pytest.param("atari", "acer_ratio_1", 0, marks=pytest.mark.slow),
     pytest.param("atari", "a3c", 0, marks=pytest.mark.slow),
