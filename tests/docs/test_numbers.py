@@ -356,6 +356,19 @@ def test_random_play_of_stac_in_control():
     assert sentence.format(*played) in page("stac")
 
 
+def test_the_only_run_of_stac_on_atari_is_one_of_its_baseline():
+    trained = {path.parent.name for path in (COMMITTED / "stac" / "atari").glob("*/*/seed_*.json")} - {"random"}
+    (run,), (random,) = (
+        records("stac", "atari", "breakout", "impala"),
+        records("impala", "atari_shallow", "breakout", "random"),
+    )
+    assert trained == {"impala"}
+    means = (
+        f"{run['evaluation']['mean']:.1f} after 8M frames, where random play has {random['evaluation']['mean']:.1f}."
+    )
+    assert means in " ".join(page("stac").split())
+
+
 def test_a_task_that_impala_does_not_learn_at_a_tenth():
     scores = [
         [record["evaluation"]["mean"] for record in records("stac", "dm_control_features", "ball_in_cup_catch", agent)]
