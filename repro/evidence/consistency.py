@@ -16,7 +16,9 @@ from repro.evidence.records import BUDGET_FIELDS, StoredRecord, ValidationError,
 from repro.evidence.statistics import sample_std
 
 ROUNDING = 1e-5
-"""Relative and absolute difference of a std from that of the returns, which may be rounded to float32."""
+"""Relative and absolute difference of a std from that of the returns."""
+RETURN_ROUNDING = 2.0**-23
+"""The same difference relative to the largest return: returns and their std may have the precision of float32."""
 RATE_ROUNDING = 1e-3
 """Relative difference of the budget from rate times seconds."""
 LAST_ROW = 0.05
@@ -72,7 +74,8 @@ def _contradictions(record: Mapping[str, Any]) -> Iterator[str]:
     if ends and max(ends) < (1 - LAST_ROW) * budget and "diverged" not in record:
         yield f"its curve and log end at {max(ends):.0f} of {budget} {unit}"
     std = sample_std(evaluation["returns"])
-    if not math.isclose(evaluation["std"], std, rel_tol=ROUNDING, abs_tol=ROUNDING):
+    largest = max(map(abs, evaluation["returns"]))
+    if not math.isclose(evaluation["std"], std, rel_tol=ROUNDING, abs_tol=max(ROUNDING, RETURN_ROUNDING * largest)):
         yield f"evaluation.std is {evaluation['std']} but the returns have std {std}"
     yield from (
         f"its {name} is {record[name]!r}, that of its config {value!r}"

@@ -149,7 +149,7 @@ def rounded(number: float) -> float:
 
 def sample_std(values: Sequence[float] | np.ndarray) -> float:
     """Returns the sample std of N values, with N - 1 as the divisor; 0 for a single value."""
-    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    return float(np.std(values, ddof=1, dtype=np.float64)) if len(values) > 1 else 0.0
 
 
 def summarize_returns(
@@ -167,7 +167,7 @@ def summarize_returns(
         "protocol": protocol,
         "episodes": len(values),
         "unit": unit,
-        "mean": float(np.mean(values)),
+        "mean": float(np.mean(values, dtype=np.float64)),
         "std": sample_std(values),
         "returns": [float(f"{value:.{digits}g}") for value in values],
     }

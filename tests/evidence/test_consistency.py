@@ -78,6 +78,15 @@ def test_an_evaluation_surer_than_its_returns(changes, words):
     assert words in message
 
 
+def test_returns_that_are_rounded_to_float32_have_another_std():
+    """Around 9000 they are 0.001 apart, as returns of the double pendulum are."""
+    exact = 9357.0 + 0.01 * np.random.default_rng(0).standard_normal(5)
+    rounded = exact.astype(np.float32).astype(float)
+    assert abs(exact.std(ddof=1) / rounded.std(ddof=1) - 1) > 10 * consistency.ROUNDING
+    changes = {"std": float(exact.std(ddof=1)), "returns": rounded.tolist(), "episodes": 5, "mean": float(exact.mean())}
+    assert messages(evaluated(make_record(1), **changes)) == []
+
+
 def test_one_run_under_another_seed_or_agent_is_a_copy():
     run = make_record(1)
     deep = run | {"agent": "impala_deep", "config": run["config"] | {"agent": "impala_deep"}}

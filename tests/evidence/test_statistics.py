@@ -199,3 +199,6 @@ def test_an_evaluation_rounds_its_returns_and_not_their_mean():
     assert statistics.summarize_returns("points", "a game", np.array([1 / 3]), digits=7)["returns"] == [0.3333333]
     exact = np.float32(np.random.default_rng(0).normal(size=100))
     assert np.array_equal(np.float32(statistics.summarize_returns("points", "p", exact)["returns"]), exact)
+    high = (9357.0 + 0.01 * np.random.default_rng(0).standard_normal(100)).astype(np.float32)  # not added in float32
+    found = statistics.summarize_returns("points", "p", high)
+    assert (found["mean"], found["std"]) == (high.astype(float).mean(), high.astype(float).std(ddof=1))
