@@ -65,6 +65,7 @@ def recurrent() -> dict[str, ml_collections.ConfigDict]:
     config.replay.sequences = 5_000
     config.replay.first_frames = 2_000  # steps before learning
     config.learner.learning_rate = 1e-3
+    config.learner.adam_epsilon = 1e-3  # that of scale `paper`
     config.learner.target_period = 100
     config.learner.publish_steps = 5
     config.runtime.envs_per_actor = 8

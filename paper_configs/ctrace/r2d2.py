@@ -158,6 +158,7 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.replay.first_frames = 40_000
         config.learner.batch_size = 16
         config.learner.learning_rate = 3e-4
+        config.learner.adam_epsilon = 1e-5
         config.learner.target_period = 500
         config.learner.publish_steps = 40
         config.learner.steps_per_update = 5

@@ -338,14 +338,8 @@ DQN_RUNS = {
 def test_the_agents_of_ctrace_have_these_records_alone():
     files = [path for name in ("dqn", "r2d2") for path in (COMMITTED / "ctrace" / name).glob("*/*/seed_*.json")]
     trained = {path.relative_to(COMMITTED / "ctrace").parts[:-1] for path in files if path.parent.name != "random"}
-    assert trained == {("r2d2", "breakout", "ctrace"), *(("dqn", task, agent) for task, agent in DQN_RUNS)}
-    (run,), (random,) = (records("ctrace", "r2d2", "breakout", agent) for agent in ("ctrace", "random"))
-    means = f"{run['evaluation']['mean']:.1f} after training, where random play has {random['evaluation']['mean']:.1f}"
-    assert in_ctrace(f"R2D2 has one run, of C-trace on Breakout with 4M frames: {means}.")
-    rows = dict(zip(run["series"]["columns"], np.transpose(run["series"]["rows"])))
-    excess = np.convolve(rows["contraction"] - rows["contraction_target"], np.full(10, 0.1), "valid")
-    reached = rows["num_env_frames"][9:][excess <= 0.002][0]
-    assert in_ctrace(f"its rate of contraction is at its target from {reached / 1e6:.1f}M frames on.")
+    assert trained == {("dqn", task, agent) for task, agent in DQN_RUNS}
+    assert in_ctrace("R2D2 has records of random players only.")
 
 
 @pytest.mark.parametrize(("task", "agent"), DQN_RUNS)

@@ -7,7 +7,7 @@ import pytest
 from tests.support.forked_train import run_program
 
 LOST = """
-import os, signal, sys, threading
+import os, signal, sys, threading, types
 from repro import cli, papers, train
 from repro.training.learner_group import LearnerLostError
 from repro.launch import ray_cluster
@@ -36,8 +36,11 @@ def start(*_):
     raise SystemExit(5)
 
 class Experiment:
+    evaluation = types.SimpleNamespace(episodes=1)
     def __init__(self, config):
         self.config = config
+    def describe_evaluation(self, *_):
+        return ""
     def build_trainer(self, *_):
         return Trainer()
 

@@ -56,7 +56,7 @@ class Sizes:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_constant_inputs_that_are_not_0(method):
-    """Their standard deviation is 0, so they are divided by 1e-7."""
+    """Their standard deviation is 0, so they are divided by 1."""
     g = np.random.default_rng(1)
     states = g.normal(size=(20, Sizes.state_size)).astype(np.float32)
     states[:, ::2] = g.uniform(-30.0, 30.0, Sizes.state_size // 2)
@@ -66,10 +66,10 @@ def test_constant_inputs_that_are_not_0(method):
 
 
 def test_taken_into_the_first_layer_the_standardisation_cancels():
-    """(x - m) / d W = x (W / d) - m (W / d) holds in the reals alone: in float32 constant inputs leave noise."""
+    """(x - m) / d W = x (W / d) - m (W / d) in the reals alone: in float32 inputs that hardly vary leave noise."""
     g = np.random.default_rng(1)
     states = g.normal(size=(20, Sizes.state_size)).astype(np.float32)
-    states[:, ::2] = g.uniform(-30.0, 30.0, Sizes.state_size // 2)
+    states[:, ::2] = g.uniform(20.0, 30.0, Sizes.state_size // 2) + 1e-5 * states[:, ::2]
     agent = make_agent("vracer_refer", Sizes)
     standardise(agent, states)
     first, bias, *rest = agent._acting
