@@ -155,11 +155,12 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
         fail(f"{text}; see {command(_program(), '--help')}.")
     if len(rest) > 1:
         fail(f"unexpected argument {rest[1]!r}; settings are given as --name=value.")
-    for name in flags.FLAGS:
-        if "." not in name and flags.FLAGS[name].present and flags.FLAGS[name].value in ("", [], [""]):
+    for name in (name for name in flags.FLAGS if "." not in name):
+        flag = flags.FLAGS[name]
+        if flag.present and flag.value in ("", [], [""]):
             fail(f"--{name} is empty; see {command(_program(), '--help')}.")
-        if "." not in name and isinstance(value := flags.FLAGS[name].value, float) and not math.isfinite(value):
-            fail(f"--{name}={value}: choose a finite number.")
+        if isinstance(flag.value, float) and not math.isfinite(flag.value):
+            fail(f"--{name}={flag.value}: choose a finite number.")
     return rest
 
 

@@ -181,8 +181,7 @@ def main(argv: list[str]) -> None:
         jobs.check_modules(here)
         if waiting:
             _check_writable(results_dir())
-            is_uncommitted = (records.git_commit() or "").endswith("-dirty")
-            if is_uncommitted and _committed_dir() == results_dir():
+            if _committed_dir() == results_dir() and (records.git_commit() or "").endswith("-dirty"):
                 console.print(
                     "The code has uncommitted changes, so repro.check will refuse these records: commit it first, or "
                     f"give other folders, such as {_own_folders()}.",

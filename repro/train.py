@@ -270,11 +270,11 @@ def _describe_fault(error: Exception, run: RunDirectory, trainer: Trainer) -> st
 
     reason = str(error)
     message = f"{reason.rstrip('.')}. {_describe_checkpoint(run.path)}"
-    if isinstance(error, NonFiniteLossError) and _end_diverged(run, trainer, reason):
+    if not isinstance(error, NonFiniteLossError):
+        return message
+    if _end_diverged(run, trainer, reason):
         return f"{message} The run has diverged: it ends here and counts as it is."
-    if isinstance(error, NonFiniteLossError):
-        return f"{message} Try a smaller learning rate, and look for NaN in an environment of your own."
-    return message
+    return f"{message} Try a smaller learning rate, and look for NaN in an environment of your own."
 
 
 def _describe_shortage(error: Exception, config: ml_collections.ConfigDict) -> str:

@@ -18,7 +18,7 @@ from repro.evidence.statistics import sample_std
 ROUNDING = 1e-5
 """Relative and absolute difference of a std from that of the returns."""
 RETURN_ROUNDING = 2.0**-23
-"""The same difference relative to the largest return: returns and their std may have the precision of float32."""
+"""The same difference relative to the largest return: `trailing_returns` keeps seven significant digits of each."""
 RATE_ROUNDING = 1e-3
 """Relative difference of the budget from rate times seconds."""
 LAST_ROW = 0.05

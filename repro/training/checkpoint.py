@@ -15,7 +15,7 @@ from tf_agents.agents import tf_agent
 
 from repro.files import flush, reason, remedy
 from repro.training.manifest import find_damage, write_manifest
-from repro.training.run_directory import COMPLETE, checkpoint_name, newest_first, remove_old
+from repro.training.run_directory import checkpoint_name, is_complete, newest_first, remove_old
 
 STATE, LARGE = "state.npz", "large"
 """Names within a checkpoint: the file of the state, and the folder of its large arrays."""
@@ -159,7 +159,7 @@ def restore_trained(directory: Path, variables: tf.train.Checkpoint, warn: Calla
     """
     state = restore(directory, variables, warn)
     if state is None:
-        if (directory.parent / COMPLETE).exists():
+        if is_complete(directory.parent):
             raise CheckpointError(
                 f"{directory} has no checkpoint, though the run is complete; put its checkpoints back, or train it "
                 "again in another folder."

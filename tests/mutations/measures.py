@@ -39,8 +39,8 @@ VARIANTS = [
     Variant(
         "evaluation: std over N",
         STATISTICS,
-        "np.std(values, ddof=1)",
-        "np.std(values, ddof=0)",
+        "np.std(values, ddof=1, dtype=np.float64)",
+        "np.std(values, ddof=0, dtype=np.float64)",
         f"{TEST_WINDOW}::test_only_episodes_of_the_window_count",
     ),
     Variant(
