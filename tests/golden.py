@@ -199,7 +199,14 @@ STAC_PIXELS = {
 }
 SEQUENCES = ATARI | {"learner.batch_size": BATCH, "learner.target_period": 2, "loss.rate_steps": 3}
 DQN = {**SEQUENCES, "replay.steps": 6}
-R2D2 = {**SEQUENCES, "network.core_units": 16, "network.dueling_units": 16, "replay.steps": 6, "replay.burn_in": 3}
+R2D2 = {
+    **SEQUENCES,
+    "network.core_units": 16,
+    "network.dueling_units": 16,
+    "replay.steps": 6,
+    "replay.burn_in": 3,
+    "learner.adam_epsilon": 1e-3,
+}
 REPLAYS = ("refer", "er", "refer1", "refer2", "per")
 
 CASES: dict[str, Case] = {
