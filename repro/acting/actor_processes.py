@@ -249,7 +249,7 @@ class ActorProcesses:
         self.broken_off = int(state["broken_off"])
 
     def close(self) -> None:
-        """Ends all processes, by force if they do not end when asked."""
+        """Ends all processes, by force if they do not end when asked, and reports what `check` did not yet report."""
         self._stop.set()
         for end in (lambda process: process.terminate(), lambda process: process.kill()):
             for process in tuple(self._processes.values()):
@@ -259,7 +259,8 @@ class ActorProcesses:
             for keeper in self._keepers:
                 keeper.join(timeout=max(0.0, deadline - time.monotonic()))
             if not any(keeper.is_alive() for keeper in self._keepers):
-                return
+                break
+        self._say()
 
     def _say(self) -> None:
         while self._lines:

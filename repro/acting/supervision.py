@@ -138,10 +138,14 @@ class SupervisedActors:
         return sum(place.restarts for place in self.places)
 
     def close(self) -> None:
-        """Closes all environments in which no thread is still playing; the threads must have been told to end."""
+        """Closes all environments in which no thread is still playing, and reports what `check` did not yet report.
+
+        The threads must have been told to end.
+        """
         for place in self.places:
             if place.began is None and not place.actor.abandoned:
                 _close(place.actor)
+        self._say()
 
     def get_counters(self) -> dict[str, dict[str, np.ndarray]]:
         """Returns the numbers of the games that each actor began, where games are numbered (`Actor.get_counters`)."""
@@ -205,8 +209,7 @@ class SupervisedActors:
 
     def check(self) -> list[Place]:
         """Reports what happened since the last call, in the learner's thread; returns the places whose actors hang."""
-        while self._lines:
-            self._supervision.warn(self._lines.popleft())
+        self._say()
         now, limit = self._clock.look(), self._supervision.silent_seconds
         return [place for place in self.places if place.began is not None and now - place.began > limit]
 
@@ -217,6 +220,10 @@ class SupervisedActors:
         successor = Place(place.index, place.actor, fault, place.restarts, place.failures)
         self.places[place.index] = successor
         return successor
+
+    def _say(self) -> None:
+        while self._lines:
+            self._supervision.warn(self._lines.popleft())
 
     def _is_current(self, place: Place) -> bool:
         return self.places[place.index] is place

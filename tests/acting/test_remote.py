@@ -304,6 +304,19 @@ def test_starts_are_counted_over_the_whole_run_and_ctrl_c_does_not_reach_actors(
     assert (tmp_path / "actor_0.txt").read_text() == 3 * "True\n"
 
 
+def test_a_restart_after_the_last_check_is_named_at_the_end(tmp_path):
+    def launch(index, start, address):
+        code = "import time; time.sleep(1000)" if start else ""
+        return LocalProcess([sys.executable, "-c", code], tmp_path / "actor_0.txt")
+
+    lines = []
+    actors = ActorProcesses(launch, 1, Supervision(lines.append, tmp_path))
+    actors.start("localhost:1")
+    wait(lambda: actors.restarts)
+    actors.close()
+    assert ["restart 1 by this process" in line for line in lines] == [True]
+
+
 def test_wait_for_actors_ends_when_it_is_interrupted(tmp_path):
     actor_pool = _actor_pool(tmp_path)
     actor_pool._reports = _Reports([])

@@ -20,6 +20,7 @@ from repro.acting.supervision import (
 )
 from tests.support.catch import Catch
 from tests.support.training import make_loop, weights_of
+from tests.support.waiting import wait
 
 SECONDS = 30.0
 """Longest wait in a test, for a machine that is busy."""
@@ -98,6 +99,13 @@ def test_an_actor_that_fails_is_replaced_counted_and_named(tmp_path):
     log = tmp_path / "actor_0.txt"
     assert said == [f"Actor 0 was restarted (restart 1 by this process): OSError: the emulator is gone; see {log}."]
     assert "Traceback" in log.read_text()
+
+
+def test_a_failure_after_the_last_check_is_named_at_the_end(tmp_path):
+    actors, _, said = supervise(tmp_path, _Actor("first", OSError("gone")), _Actor("second"))
+    assert actors.collect(actors.places[0], [_Group()])
+    actors.close()
+    assert len(said) == actors.restarts == 1
 
 
 def test_failures_in_a_row_end_the_run_and_an_unroll_between_them_does_not(tmp_path):
@@ -303,7 +311,11 @@ def test_a_run_goes_on_after_failures_and_says_how_many(tmp_path, monkeypatch, s
     fail_at(monkeypatch, {5, 47, 90}, raise_error)
     said = []
     loop, episodes, agent = make_loop(tmp_path, updates=30, warn=said.append, **settings)
-    updates = list(loop)
+    updates = []
+    for update in loop:
+        updates.append(update)
+        if update.updates == 20:  # all three have failed, and on a busy machine another actor may take long to make
+            wait(lambda: loop.actor_restarts == 3)
     loop.close()
     assert int(agent.train_step_counter) == 30
     assert updates[-1].actor_restarts == loop.summary()["actor_restarts"] == 3
