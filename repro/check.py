@@ -2,10 +2,10 @@
 
 The exit code is 1 if a file is no valid record for its path or has another unit than the number that it answers, if a
 record contradicts itself or is a copy of another one, if it is outside the band of the others in its group, if a
-published number or a record differs from its checksum, if a published row names an agent that does not exist, or if a
-committed record names a commit that is not in the history of this checkout. A record is stale if its experiment's
-config or its agent's behaviour version has changed since; it is shown but not counted, and an error if a row of
-`docs/results.md` or `README.md` is still based on it.
+published number or a record differs from its checksum, if a published row names an agent or a task that does not exist,
+or if a committed record names a commit that is not in the history of this checkout. A record is stale if its
+experiment's config or its agent's behaviour version has changed since; it is shown but not counted, and an error if a
+row of `docs/results.md` or `README.md` is still based on it.
 Records in another folder, such as those of a rerun, are judged by the committed ones:
 `--results_dir=runs/again/records`.
 """
@@ -22,6 +22,7 @@ import rich.console
 from absl import flags
 
 from repro import cli
+from repro.environments.names import task_name
 from repro.evidence import (
     checksums,
     comparisons,
@@ -136,7 +137,7 @@ def check(
     for folder, files in ((published_dir, checksums.PUBLISHED), (results_dir, checksums.RECORDS)):
         errors += [ValidationError(folder, sentence) for sentence in checksums.changes(folder, files)]
     printed = [name for name in published.papers(published_dir) if name == (paper or name)]
-    errors += row_names.find_errors(printed, published_dir, configs_dir)
+    errors += row_names.find_errors(printed, task_name, published_dir, configs_dir)
     errors += origins.find_errors(stored, results_dir)
     errors += consistency.find_errors(stored)
     errors += [ValidationError(results_dir, text) for text in outliers.find_errors(listed, found)]

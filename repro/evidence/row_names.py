@@ -1,27 +1,34 @@
-"""Published rows whose experiment or agent does not exist, so that no record could ever answer them."""
+"""Published rows whose experiment, agent or task does not exist, so that no record could ever answer them."""
 
 from __future__ import annotations
 
 import difflib
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from repro.evidence import published, staleness
+from repro.evidence.comparisons import TASK_SETS
 from repro.evidence.records import RecordError, ValidationError
+
+TaskName = Callable[[str, str], str]
+"""Returns the canonical name of a task of a package of environments; raises ValueError if there is no such task."""
 
 
 def find_errors(
     papers: Iterable[str],
+    task_name: TaskName,
     published_dir: pathlib.Path = published.PUBLISHED_DIR,
     configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
 ) -> list[ValidationError]:
-    """Returns an error for each experiment and agent that rows name and that the configs of their paper lack.
+    """Returns an error for each experiment, agent and task that rows name and that the configs of their paper lack.
 
     Rows that cannot run are left out, since their agents may not be built. So are the agents of an experiment without
     `variants`, such as a study: they are the names of its answers.
 
     Args:
         papers: short names of the papers.
+        task_name: see `TaskName`.
         published_dir: folder of the published numbers.
         configs_dir: folder of the current configs.
 
@@ -30,17 +37,46 @@ def find_errors(
     """
     errors = []
     for paper in papers:
+        file = published_dir / f"{paper}.json"
         rows = [row for row in published.load(paper, published_dir).rows if row.experiment and not row.cannot_run]
-        for experiment, agent in sorted({(str(row.experiment), str(row.agent)) for row in rows}):
-            file = published_dir / f"{paper}.json"
+        for experiment in sorted({str(row.experiment) for row in rows}):
             try:
-                known = staleness.current_config(paper, experiment, "paper", configs_dir).get("variants", {agent: None})
+                config = staleness.current_config(paper, experiment, "paper", configs_dir)
             except RecordError as error:
                 errors.append(ValidationError(file, f"Rows of {file} name an experiment that cannot be used: {error}"))
                 continue
-            if agent not in known:
-                near = difflib.get_close_matches(agent, known, n=1)
-                meant = f"; did you mean {near[0]!r}?" if near else "."
-                sentence = f"Rows of {file} name an agent {agent!r}, which {paper}/{experiment} does not have{meant}"
-                errors.append(ValidationError(file, sentence))
+            of_experiment = [row for row in rows if row.experiment == experiment]
+            faults = _agent_faults({str(row.agent) for row in of_experiment}, config)
+            faults += _task_faults({row.task for row in of_experiment} - TASK_SETS.keys(), config, task_name)
+            errors += [
+                ValidationError(file, f"Rows of {file} name {what}, which {paper}/{experiment} does not have{end}")
+                for what, end in faults
+            ]
     return errors
+
+
+def _agent_faults(agents: Iterable[str], config: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Returns the unknown agents, and for each the end of a sentence about it."""
+    if "variants" not in config:
+        return []
+    unknown = sorted(set(agents) - config["variants"].keys())
+    near = [difflib.get_close_matches(agent, config["variants"], n=1) for agent in unknown]
+    ends = [f"; did you mean {names[0]!r}?" if names else "." for names in near]
+    return [(f"an agent {agent!r}", end) for agent, end in zip(unknown, ends)]
+
+
+def _task_faults(tasks: Iterable[str], config: Mapping[str, Any], task_name: TaskName) -> list[tuple[str, str]]:
+    """Returns the unknown tasks, as `_agent_faults`; a study has one task."""
+    faults = []
+    for task in sorted(set(tasks) - {config["env"]["task"]}):
+        if "study" in config:
+            faults.append((f"a task {task!r}", f"; it has {config['env']['task']!r} alone."))
+            continue
+        try:
+            known = task_name(config["env"]["name"], task)
+        except ValueError as error:
+            faults.append((f"a task {task!r}", f": {error}"))
+        else:
+            if known != task:
+                faults.append((f"a task {task!r}", f" by this name; it is {known!r}."))
+    return faults

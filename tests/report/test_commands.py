@@ -157,22 +157,29 @@ def test_changed_published_number_is_a_fault(results, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong", "words"),
+    ("experiment", "changed", "words"),
     [
         (
-            "agent",
-            "ctrace_gamma01",
+            "dqn",
+            {"agent": "ctrace_gamma01"},
             "name an agent 'ctrace_gamma01', which ctrace/dqn does not have; did you mean",
         ),
-        ("experiment", "dqm", "name an experiment that cannot be used: There is no experiment ctrace/dqm in "),
+        ("dqn", {"experiment": "dqm"}, "name an experiment that cannot be used: There is no experiment ctrace/dqm in "),
+        ("dqn", {"task": "alein"}, "name a task 'alein', which ctrace/dqn does not have: No Atari game is called"),
+        ("dqn", {"task": "Alien"}, "name a task 'Alien', which ctrace/dqn does not have by this name; it is 'alien'."),
+        (
+            "tabular_fig7",
+            {"task": "garnets"},
+            "name a task 'garnets', which ctrace/tabular_fig7 does not have; it has 'garnet' alone.",
+        ),
     ],
 )
-def test_a_published_row_of_an_agent_that_does_not_exist_is_a_fault(results, tmp_path, name, wrong, words):
+def test_a_published_row_of_a_name_that_does_not_exist_is_a_fault(results, tmp_path, experiment, changed, words):
     published_dir = tmp_path / "published"
     shutil.copytree(published.PUBLISHED_DIR, published_dir)
     printed = json.loads((published_dir / "ctrace.json").read_text())
-    row = next(row for row in printed["rows"] if row["agent"] == "ctrace_gamma10" and not row.get("cannot_run"))
-    row[name] = wrong
+    rows = (row for row in printed["rows"] if row["experiment"] == experiment and not row.get("cannot_run"))
+    next(rows).update(changed)
     (published_dir / "ctrace.json").write_text(json.dumps(printed))
     messages = [error.message for error in check.check(results, published_dir=published_dir).errors]
     assert len([message for message in messages if words in message]) == 1, messages
