@@ -30,6 +30,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         "evaluation_best_alpha_fall",
         "evaluation_best_alpha_step",
         "control_early",
+        "control_early_n",
         "control_late",
     )
     config.scale = scale

@@ -53,10 +53,13 @@ def shares(
             None keeps all rows.
     """
     held: dict[Key, list[dict[str, Any]]] = collections.defaultdict(list)
-    for run, seeds in collections.Counter(run._replace(seed=1) for run in runs).items():
+    seeds: dict[Run, list[int]] = collections.defaultdict(list)
+    for run in runs:
+        seeds[run._replace(seed=1)].append(run.seed)
+    for run, of_run in seeds.items():
         record = _prospect(run.paper, run.experiment, run.agent, run.scale, configs_dir)
         for task in learns_together(run, configs_dir) or (run.task,):
-            held[run.paper, run.experiment, task, run.agent] += [record] * seeds
+            held[run.paper, run.experiment, task, run.agent] += [{**record, "seed": seed} for seed in of_run]
     agents = {(paper, experiment, agent) for paper, experiment, _, agent in held}
     known = published.papers(published_dir)
     found = {}

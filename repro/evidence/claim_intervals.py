@@ -51,7 +51,8 @@ def find_interval(
         interval = reselected_interval(claim, tasks, best, rng, together, matched, confidence)
     if interval is None:
         of_task = functools.partial(claim.task_interval, confidence=confidence)
-        interval = averaged_interval(of_task, counted, [float(number[0]) for number in numbers], any(together))
+        reach = claim.least_reach and functools.partial(claim.least_reach, confidence=confidence)
+        interval = averaged_interval(of_task, counted, [float(number[0]) for number in numbers], any(together), reach)
     return interval
 
 
@@ -209,6 +210,7 @@ def averaged_interval(
     counted: Sequence[Sequence[Records]],
     numbers: Sequence[float],
     dependent: bool,
+    least_reach: Callable[..., float] | None = None,
 ) -> statistics.Interval | None:
     """Returns the interval of a mean over tasks from the intervals of the tasks; None if a task has none.
 
@@ -217,13 +219,18 @@ def averaged_interval(
         counted: for each task the runs of each agent that count.
         numbers: number of each task.
         dependent: whether some agent learned the tasks together or with the same sampled settings.
+        least_reach: for a probability, function as `Claim.least_reach`; None for other numbers.
     """
     found = [of_task(number, *map(len, by_agent)) for number, by_agent in zip(numbers, counted)]
     known = [interval for interval in found if interval is not None]
     if len(known) < len(found):
         return None
-    low, high = map(statistics.rounded, intervals.average(numbers, known, dependent))
-    return low, high
+    if least_reach is not None and len(known) > 1 and not dependent:
+        reaches = [least_reach(*map(len, by_agent)) for by_agent in counted]
+        low, high = intervals.average_probabilities(numbers, known, reaches)
+    else:
+        low, high = intervals.average(numbers, known, dependent)
+    return statistics.rounded(low), statistics.rounded(high)
 
 
 def can_be_ordered(by_agent: Sequence[Records], tasks: int, confidence: float = intervals.LEVEL) -> bool:
@@ -303,13 +310,13 @@ def _count_interval(
 def _count_ends(
     claim: Claim, by_agent: Sequence[Records], resampled: np.ndarray, confidence: float
 ) -> statistics.Interval:
-    """Returns the interval of a count on one task from the numbers of its resamples, [R]."""
+    """Returns the interval of a count on one task from the numbers of its resamples, [R]; a tie leaves it open."""
     assert claim.count is not None
     if not can_be_ordered(by_agent, 1, confidence):
         return claim.count(len(by_agent))
     tail = _tail([by_agent], confidence)
     low, high = np.quantile(resampled, tail, method="lower"), np.quantile(resampled, 1 - tail, method="higher")
-    return float(low), float(high)
+    return float(math.floor(low)), float(math.ceil(high))  # the numbers between are ties
 
 
 def _tail(tasks: Sequence[Sequence[Records]], confidence: float, together: Sequence[bool] = ()) -> float:

@@ -36,6 +36,8 @@ class Claim:
             one other agent at a time, agents without runs are left out, and the weakest comparison is the result.
         task_interval: function from the number on one task and the number of runs of each agent to an interval, which
             is averaged over tasks; None for a bootstrap of whole runs.
+        least_reach: for a probability with a `task_interval`: function from the number of runs of each agent to the
+            least distance to either end of a task's interval in an average over tasks. None for other numbers.
         resamples: number of resamples of a bootstrap interval.
         interval_runs: fewest runs of an agent on a task for an interval.
         learned: rule for which of the agents must have learned on a task; None for a claim that is not about scores.
@@ -63,6 +65,7 @@ class Claim:
     in_pairs: bool = False
     together: bool = False
     task_interval: Callable[..., statistics.Interval | None] | None = None
+    least_reach: Callable[..., float] | None = None
     resamples: int = statistics.RESAMPLES
     interval_runs: int = statistics.MIN_BOOTSTRAP_RUNS
     learned: learning.Enough | None = None
@@ -304,6 +307,7 @@ CLAIMS: Mapping[str, Claim] = {
         task_measures.improvement,
         task_aggregates.mean,
         task_interval=intervals.improvement_interval,
+        least_reach=intervals.reach_at_even_odds,
         interval_runs=1,
         learned=any,
     ),
@@ -327,6 +331,7 @@ CLAIMS: Mapping[str, Claim] = {
         task_aggregates.mean,
         together=True,
         task_interval=intervals.trend_interval,
+        least_reach=intervals.reach_at_even_odds,
         interval_runs=1,
         learned=learning.all_but_one,
     ),
@@ -335,6 +340,7 @@ CLAIMS: Mapping[str, Claim] = {
         task_aggregates.mean,
         ("curve",),
         task_interval=intervals.improvement_interval,
+        least_reach=intervals.reach_at_even_odds,
         interval_runs=1,
         learned=all,
         level=task_measures.common_level,
@@ -393,7 +399,7 @@ CLAIMS: Mapping[str, Claim] = {
         learned_best=task_measures.SEARCH_BEST,
         reached_by_training=True,
     ),
-    "best_score": Claim(task_measures.score, task_aggregates.largest, learned=any),
+    "best_score": Claim(task_measures.score, task_aggregates.largest, learned=any, reached_by_training=True),
     "lowest_return": Claim(task_measures.lowest_return, task_aggregates.mean, ("curve",), reached_by_training=True),
     "divergence": Claim(task_measures.divergence, task_aggregates.mean, ("series.kl",)),
     "divergence_growth": Claim(task_measures.growth, task_aggregates.geometric_mean, ("series.kl",)),

@@ -61,8 +61,12 @@ def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, referenc
         compared += others
         if any(claim.belongs(_chosen(printed, by_agent)) for by_agent in usable.values()):
             result = _measure(printed, claim, usable, rng)
-            if len(usable) < total and not claim.is_of_each_task:
-                result = dataclasses.replace(result, alternatives=_without_each(printed, claim, usable))
+            if len(usable) < total:
+                if claim.is_of_each_task:
+                    alternatives = _with_missing(printed, claim, usable, result.interval)
+                else:
+                    alternatives = _without_each(printed, claim, usable)
+                result = dataclasses.replace(result, alternatives=alternatives)
             found.append((result, usable))
         else:
             foreign = True
@@ -78,10 +82,11 @@ def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, referenc
     weakest = dataclasses.replace(
         weakest,
         compared=[group for item in results for group in item.runs],
+        candidates=[group for item in results for group in item.candidates or ()],
         shortfalls=(*dict.fromkeys(part for item in (weakest, *results) for part in item.shortfalls), *without),
         note="; ".join(filter(None, (weakest.note, *dict.fromkeys(reasons)))),
     )
-    return comparisons.with_candidates(weakest, printed, runs, claim.needs)
+    return comparisons.with_candidates(weakest, printed)
 
 
 def find_opponents(printed: PublishedRow, claim: Claim) -> tuple[int, list[tuple[str, ...]]]:
@@ -243,7 +248,34 @@ def _measure(
         notes.append("no interval, since all runs give the same number")
     if claim.never and max((value, *(interval or ()))) >= task_measures.RATIO_CAP:
         notes.append(f"{task_measures.RATIO_CAP:g} stands for {claim.never}")
-    return ClaimResult(value, interval, groups, groups, shortfalls, "; ".join(notes))
+    candidates = [group for by_agent in every for group in by_agent]
+    return ClaimResult(value, interval, groups, groups, shortfalls, "; ".join(notes), candidates)
+
+
+def _with_missing(
+    printed: PublishedRow,
+    claim: Claim,
+    tasks: Mapping[str, Sequence[Records]],
+    interval: statistics.Interval | None,
+) -> dict[str, statistics.Interval | None]:
+    """Returns, by a name in words, the interval if the tasks without runs may have any result.
+
+    So a task can refute what is said of all tasks, and cannot support it.
+
+    Args:
+        printed, claim: the row and its kind of claim, which is about each task.
+        tasks: runs of each agent on the tasks at hand.
+        interval: interval from these.
+    """
+    if interval is None:
+        return {}
+    low, high = interval
+    if claim.count is None:
+        return {"with any result on the other tasks": (low, math.inf)}
+    share = len(tasks) / comparisons.number_of_tasks(printed.task)
+    lowest, highest = claim.count(len(next(iter(tasks.values()))))
+    of_all = share * low + (1 - share) * lowest, share * high + (1 - share) * highest
+    return {"with any result on the other tasks": of_all}
 
 
 def _without_each(

@@ -1,6 +1,5 @@
 """Records that a claim compares, for each agent that it names and each task, and what is missing."""
 
-import collections
 import dataclasses
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -58,13 +57,14 @@ class ClaimResult:
         interval: 95 % interval over the seeds of the available tasks; None if there are too few runs for one.
         runs: records behind the number, grouped by agent and task.
         compared: `runs` and those of the comparisons that came out stronger.
-        shortfalls: what is missing of what the row is about: tasks, agents, or equally many runs to choose from.
+        shortfalls: what is missing of what the row is about: tasks or agents.
         note: further facts that a reader must know, or an empty string.
         candidates: if the best runs of each agent count, the records that each group of `compared` was chosen from;
             None if all runs count.
         alternatives: intervals that must give the same answer, by a name in words. If only a part of the row's tasks is
-            available: the intervals without each of them. If this is one of several comparisons and contradicts: its
-            interval at a level for all comparisons. A value is None if no task is left or there are too few runs.
+            available: the intervals without each of them, or the one with any result on the others. If this is one of
+            several comparisons and contradicts: its interval at a level for all comparisons. A value is None if no task
+            is left or there are too few runs.
     """
 
     value: float
@@ -82,36 +82,22 @@ def number_of_tasks(name: str) -> int:
     return TASK_SETS.get(name, 1)
 
 
-def with_candidates(result: ClaimResult, printed: PublishedRow, runs: Runs, needs: Sequence[str] = ()) -> ClaimResult:
-    """Returns a result with the runs that the best were chosen from; the same result if all runs count.
-
-    The best of many runs are better than the best of few, so unequal numbers of runs on a task are a shortfall.
+def with_candidates(result: ClaimResult, printed: PublishedRow) -> ClaimResult:
+    """Returns a result with a note on the runs that the best were chosen from; without candidates if all runs count.
 
     Args:
-        result: result for the row.
+        result: result for the row, with the candidates of all its comparisons.
         printed: row; its `protocol["best"]` is how many runs of a search count for each agent.
-        runs: runs of all agents, including those of `result`.
-        needs: parts that a run must have to count, as for `run_measures.holds`.
     """
     best = number_of_best(printed, [record for group in result.compared for record in group])
-    if best is None:
+    if best is None or result.candidates is None:
+        return dataclasses.replace(result, candidates=None)
+    sizes = [len(group) for group in result.candidates]
+    if max(sizes) <= best:
         return result
-    candidates = [_candidates(runs, key_of(group[0]), needs, (group[0]["scale"],)) for group in result.compared]
-    by_task: dict[str, set[int]] = collections.defaultdict(set)
-    for group in candidates:
-        by_task[group[0]["task"]].add(len(group))
-    chosen = [sizes for sizes in by_task.values() if max(sizes) > best]
-    note = ""
-    if chosen:
-        fewest, most = min(map(min, chosen)), max(map(max, chosen))
-        note = f"the best {best} of {fewest if fewest == most else f'{fewest} to {most}'} runs of each agent count"
-    unequal = () if all(len(sizes) == 1 for sizes in chosen) else ("unequal numbers of runs to choose from",)
-    return dataclasses.replace(
-        result,
-        candidates=candidates,
-        shortfalls=(*result.shortfalls, *unequal),
-        note="; ".join(filter(None, (result.note, note))),
-    )
+    count = f"{min(sizes)}" if min(sizes) == max(sizes) else f"{min(sizes)} to {max(sizes)}"
+    note = f"the best {best} of {count} runs of each agent count"
+    return dataclasses.replace(result, note="; ".join(filter(None, (result.note, note))))
 
 
 def runs_by_task(
@@ -126,7 +112,8 @@ def runs_by_task(
 
     A task has records of one scale. If several scales have enough runs, it is the largest, whose budget is nearest to
     the paper's, unless that one has too few runs for an interval and a smaller one has enough. `protocol["scale"]` may
-    restrict the row to one scale. All records are returned, even if only the best of them count (`best_runs`).
+    restrict the row to one scale. All records are returned, even if only the best of them count (`best_runs`); then
+    agents are compared by the same settings, since the best of many runs are better than the best of few.
 
     Args:
         printed: row that names our agent and the tasks.
@@ -144,12 +131,20 @@ def runs_by_task(
     most: dict[str, int] = {}
     for task in _tasks(printed, runs):
         for scale in _scales(printed):
-            by_agent = list(_usable(printed, runs, task, others, needs, (scale,)).values())
+            by_agent = _of_same_settings(printed, list(_usable(printed, runs, task, others, needs, (scale,)).values()))
             fewest, before = (min(map(len, groups), default=0) for groups in (by_agent, found.get(task, ())))
             most[task] = max(fewest, most.get(task, 0))
             if fewest >= max(min_runs, min(before, interval_runs)):
                 found[task] = by_agent
     return found, most
+
+
+def _of_same_settings(printed: PublishedRow, by_agent: list[Records]) -> list[Records]:
+    """Returns the runs of those seeds that every agent has, if the best of each agent's sampled settings count."""
+    if number_of_best(printed, [record for runs in by_agent for record in runs]) is None:
+        return by_agent
+    shared = set.intersection(*({record["seed"] for record in runs} for runs in by_agent))
+    return [[record for record in runs if record["seed"] in shared] for runs in by_agent]
 
 
 def too_few_runs(fewest: Mapping[str, int], needed: int) -> list[str]:

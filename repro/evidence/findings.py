@@ -46,14 +46,25 @@ def _judge_alone(printed: PublishedRow, ours: Result, share: float | None, rando
         return "undecided"
     if ours.learned and printed.measure == "evaluation":
         too_early = share < 1 - BUDGET_TOLERANCE if share is not None else ours.fields["scale"] != "paper"
-        stays_under = printed.claim is None and printed.better == "under"
+        stays_under = printed.claim in (None, "best_score") and printed.better == "under"
         may_turn = "agrees" if stays_under else "contradicts"  # since more training raises a score
         if found == may_turn and too_early and _reached_by_training(printed):
+            return "undecided"
+        if found == "contradicts" and printed.claim is None and _may_be_chance(printed, ours):
             return "undecided"
         is_score = printed.statement is None and printed.better == "more"
         if found == "agrees" and is_score and (random is None or printed.value <= random):
             return "undecided"  # a score that random play reaches as well, or may reach
     return found
+
+
+def _may_be_chance(printed: PublishedRow, ours: Result) -> bool:
+    """Returns whether a score misses the printed one with too few runs to show their spread, or too few to choose from.
+
+    The interval of a few runs is over their games. The best of few runs are worse than the paper's best of many.
+    """
+    runs, best = len(ours.fields["seeds"]), printed.protocol.get("best")
+    return runs < MIN_BOOTSTRAP_RUNS or (best is not None and runs < expected_runs(printed, learned=True))
 
 
 def _compare(printed: PublishedRow, ours: Result, random: float | None) -> Finding:

@@ -81,7 +81,8 @@ def find_lack(
 
     Agents may play games that differ, such as in their limit of an episode: each needs a random player, and the highest
     one counts. Games of agents that play at random are independent, whichever run they are from, so an agent's mean has
-    Student's interval over all of its games, at Bonferroni's level for the number of agents and tasks.
+    Student's interval over all of its games, at Bonferroni's level for the number of agents and tasks. The limit for
+    untrained policies is at this level, too: as many untrained runs have a mean above it with that chance.
 
     If the best of many runs were chosen, one of them must be surely above random play by its own games, at the level
     for all runs. Their mean must also be above a limit that the best untrained policies seldom surpass: each one does
@@ -106,10 +107,10 @@ def find_lack(
         tail = chance / sum(map(len, chosen_from))
         lows = [max(_low([record], tail) for record in runs) for runs in by_agent]
         every = [record for runs in chosen_from for record in runs]
-        starts = [_untrained(every, CHANCE / min(map(len, by_agent)))] * len(by_agent)
+        starts = [_untrained(every, CHANCE / min(map(len, by_agent)), 1)] * len(by_agent)
     else:
         lows = [_low(runs, chance / len(by_agent)) for runs in by_agent]
-        starts = [_untrained(runs) for runs in chosen_from]
+        starts = [_untrained(runs, chance / len(by_agent), len(runs)) for runs in chosen_from]
     learned = [low > upper and score > start for score, low, start in zip(scores, lows, starts)]
     if not enough(learned):
         score, low, start = max(of for of, has in zip(zip(scores, lows, starts), learned) if not has)
@@ -135,25 +136,21 @@ def _low(runs: Records, tail: float) -> float:
     return _mean(runs) if interval is None else interval[0]
 
 
-def _untrained(runs: Records, tail: float | None = None) -> float:
-    """Returns an upper limit of the score of an agent's untrained policies.
+def _untrained(runs: Records, tail: float, number: int) -> float:
+    """Returns an upper limit of the mean score of other untrained policies of an agent.
 
     It is minus infinity if no curve shows an untrained score, and the highest one with fewer than `MIN_UNTRAINED` of
     them or if all are equal.
 
     Args:
         runs: runs of the agent.
-        tail: chance that another run's untrained score is above the limit; None for the upper end of the interval of
-            their mean.
+        tail: chance that the mean of the others is above the limit.
+        number: number of the others.
     """
     scores = [score for score in map(run_measures.untrained_score, runs) if score is not None]
     if len(scores) < MIN_UNTRAINED or np.ptp(scores) == 0:
         return max(scores, default=-math.inf)
-    if tail is None:
-        interval = intervals.mean_interval(scores)
-        assert interval is not None
-        return interval[1]
-    spread = np.std(scores, ddof=1) * math.sqrt(1 + 1 / len(scores))
+    spread = np.std(scores, ddof=1) * math.sqrt(1 / number + 1 / len(scores))
     return float(np.mean(scores) + special.stdtrit(len(scores) - 1, 1 - tail) * spread)
 
 

@@ -75,11 +75,12 @@ def answer_task(printed: published.PublishedRow, groups: Mapping[Key, Group], fi
         notes.append(f"the best {len(counted_runs)} of {len(group.records)} runs count")
     alternatives = {}
     if fields:
-        for other in printed.protocol.get("readings", ()):
+        for other, otherwise in printed.protocol.get("readings", {}).items():
             named = comparisons.experiment_and_agent(printed, other)
             read = summarize_runs(groups.get((paper, named[0], task, named[1]), Group(())).records, field)
             ends = (read["value"], read["value"]) if read.get("exact") else read.get("interval")
-            alternatives[f"with the reading of {other}"] = ends
+            answer = f", which gives {read['value']:.4g}" if read else ""
+            alternatives[f"if {otherwise}{answer}"] = ends
     shortfalls, more = _of_search(printed, counted_runs, group.records)
     return Result(fields, "; ".join([*notes, *more]), group.records, shortfalls, alternatives)
 

@@ -25,7 +25,8 @@ SEARCH_RUNS = 30
 """Fewest runs of such a search, as in ACER's Section 6: with fewer, a larger share is near the best five."""
 MIN_RANK_VARIANCE = 1e-12
 """Smallest variance of ranks that is not rounding; different ranks differ by half the weight of a run or more."""
-
+ROUNDING = 1e-9
+"""Largest relative difference of means that is rounding, so that they are a tie."""
 MIN_PAIRS = 1e-9
 """Smallest weight of pairs of different runs that is not rounding; it is 0 if one run has all the weight."""
 
@@ -318,21 +319,21 @@ def human_normalised(
 
 
 def won(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """1 if our mean final evaluation is above that of every other agent, otherwise 0."""
+    """1 if our mean final evaluation is above that of every other agent, 1/2 for a tie with the best, otherwise 0."""
 
     def best(weights: BootstrapWeights) -> np.ndarray:
         ours, *others = _means(by_agent, weights)
-        return (ours > np.max(others, axis=0)).astype(np.float64)
+        return _above(ours, np.max(others, axis=0))
 
     return best
 
 
 def last_surpassed(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """1 if some agent's mean final evaluation is above that of the last one, otherwise 0."""
+    """1 if some agent's mean final evaluation is above that of the last one, 1/2 for a tie, otherwise 0."""
 
     def surpassed(weights: BootstrapWeights) -> np.ndarray:
         *ahead, last = _means(by_agent, weights)
-        return (np.max(ahead, axis=0) > last).astype(np.float64)
+        return _above(np.max(ahead, axis=0), last)
 
     return surpassed
 
@@ -340,7 +341,8 @@ def last_surpassed(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], 
 def led_throughout(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """1 if all agents' mean curves stay above that of the last agent from early in training on, otherwise 0.
 
-    Frames before the share `run_measures.WINDOW_FRACTION` of the last one do not count, since no agent has learned yet.
+    It is 1/2 if they never fall below it and are level with it at some frames. Frames before the share
+    `run_measures.WINDOW_FRACTION` of the last one do not count, since no agent has learned yet.
     """
     runs = [record for group in by_agent for record in group]
     frames, scores = run_measures.on_common_frames(runs)
@@ -349,23 +351,23 @@ def led_throughout(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], 
 
     def led(weights: BootstrapWeights) -> np.ndarray:
         *ahead, behind = [share @ curves for share, curves in zip(weights, of_agents)]
-        return (np.min(ahead, axis=0) > behind).all(axis=-1).astype(np.float64)
+        return _above(np.min(ahead, axis=0), behind).min(axis=-1)
 
     return led
 
 
 def place(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """Place of our agent: 1 plus the number of other agents with a higher mean final evaluation."""
+    """Place of our agent: 1 plus the number of other agents with a higher mean final evaluation; ties count half."""
 
     def count(weights: BootstrapWeights) -> np.ndarray:
         ours, *others = _means(by_agent, weights)
-        return 1.0 + np.sum(np.array(others) > ours, axis=0)
+        return 1.0 + np.sum([_above(other, ours) for other in others], axis=0)
 
     return count
 
 
 def gap_widened(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """1 if a change of settings increases our lead over another agent, otherwise 0.
+    """1 if a change of settings increases our lead over another agent, 1/2 if it leaves it as it is, otherwise 0.
 
     Scores are final evaluations, means over runs.
 
@@ -374,8 +376,9 @@ def gap_widened(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.
     """
 
     def widened(weights: BootstrapWeights) -> np.ndarray:
-        ours, theirs, ours_before, theirs_before = _means(by_agent, weights)
-        return (ours - theirs > ours_before - theirs_before).astype(np.float64)
+        means = _means(by_agent, weights)
+        ours, theirs, ours_before, theirs_before = means
+        return _above(ours - theirs, ours_before - theirs_before, abs(means).max(axis=0))
 
     return widened
 
@@ -453,6 +456,17 @@ def _final_level(runs: Records) -> float:
 
 def _scores(runs: Records) -> list[float]:
     return [record["evaluation"]["mean"] for record in runs]
+
+
+def _above(a: np.ndarray, b: np.ndarray, size: np.ndarray | None = None) -> np.ndarray:
+    """Returns 1 where a is above b, 1/2 where they are equal but for rounding and 0 elsewhere.
+
+    Args:
+        a, b: numbers of one shape.
+        size: absolute numbers whose rounding counts; None for those of a and b.
+    """
+    slack = ROUNDING * (np.maximum(abs(a), abs(b)) if size is None else size)
+    return (a - b > slack) + 0.5 * (abs(a - b) <= slack)
 
 
 def _capped_ratio(a: np.ndarray, b: np.ndarray) -> np.ndarray:

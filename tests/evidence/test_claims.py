@@ -89,8 +89,10 @@ def test_speed_over_several_tasks_is_their_mean(tmp_path):
     made = make_runs("impala_shallow", *make_pairs(5, by=20), games=GAMES) + make_runs("other", *make_pairs(5, by=80))
     made += make_runs("other", *make_pairs(5, by=5), games=GAMES[1:])
     row = make_row(tmp_path, made, task="atari5", protocol=TO_OTHER, **SPEED)
-    won, lost = intervals.improvement_interval(1.0, 5, 5), intervals.improvement_interval(0.0, 5, 5)
-    assert row.interval == pytest.approx(intervals.average([1, 0, 0, 0, 0], [won, *[lost] * 4]))
+    (low, _), (_, high) = intervals.improvement_interval(1.0, 5, 5), intervals.improvement_interval(0.0, 5, 5)
+    reach = intervals.reach_at_even_odds(5, 5)  # where that is wider
+    ends = [(min(low, 1 - reach), 1 + reach), *[(-reach, max(high, reach))] * 4]
+    assert row.interval == pytest.approx(intervals.average([1, 0, 0, 0, 0], ends))
     assert (row.value, row.note, row.verdict) == (0.2, "", "contradicts")
     assert row.command == (
         f"make reproduce-impala EXPERIMENT=atari_shallow TASK={','.join(sorted(GAMES))} SCALE=paper SEEDS=5"
@@ -260,6 +262,25 @@ def test_tasks_won_and_their_share(tmp_path):
     assert row.note == "3 of 5 tasks can be compared, and their number needs all"
     row = make_row(tmp_path, made[:-4], task="atari5", protocol=both, **SHARE)
     assert (row.value, row.shortfalls) == (1.0, ("2 of 5 runs", "3 of 5 tasks"))
+
+
+def test_a_task_on_which_all_score_the_same_is_neither_won_nor_lost(tmp_path):
+    runs = [{"final": 21.0, "spread": 0.0}] * 5
+    made = make_runs("impala_shallow", *runs, games=GAMES) + make_runs("other", *runs, games=GAMES)
+    for value in (0, 5):
+        row = make_row(tmp_path, made, task="atari5", protocol=TO_OTHER, **WON | {"value": value, "better": "equal"},
+                       margin=["absolute", 0.5], margin_note="m")  # fmt: skip
+        assert (row.value, row.interval, row.finding) == (2.5, (0.0, 5.0), "undecided")
+
+
+@pytest.mark.parametrize(("value", "better", "finding"), [(0.3, "more", "undecided"), (0.9, "more", "contradicts")])
+def test_a_share_of_tasks_holds_whatever_happens_on_the_others(tmp_path, value, better, finding):
+    """One of two is won: of five, one to four may be."""
+    made = make_runs("impala_shallow", *[{"final": 10.0 + i} for i in range(5)], games=GAMES[:2])
+    made += make_runs("other", *[{"final": 4.0 + 0.1 * i} for i in range(5)], games=GAMES[:1])
+    made += make_runs("other", *[{"final": 90.0 + i} for i in range(5)], games=GAMES[1:2])
+    row = make_row(tmp_path, made, task="atari5", protocol=TO_OTHER, **SHARE | {"value": value, "better": better})
+    assert (row.value, row.finding) == (0.5, finding)
 
 
 def test_tasks_won_of_all_agents_need_runs_of_all(tmp_path):
@@ -501,12 +522,20 @@ def test_experts_of_impala_are_compared_with_those_of_a3c_by_medians_and_their_s
 def test_a_best_score_is_of_the_best_task_and_of_agents_that_have_learned(tmp_path):
     claim = {"claim": "best_score", "unit": "game score", "value": 900, "better": "under", "task": "atari5"}
     made = []
-    for game, score in zip(GAMES, (40.0, 60.0, 90.0)):
-        made += make_runs("impala_shallow", *[{"final": score + i} for i in range(5)], games=(game,))
+    for game, score in zip(GAMES, (40.0, 60.0, 90.0, 30.0, 20.0)):
+        finals = [{"final": score + i} for i in range(5)]
+        made += make_runs("impala_shallow", *finals, games=(game,), scale="paper")
     row = make_row(tmp_path, made, **claim)
     assert (row.finding, row.value) == ("agrees", pytest.approx(92, abs=1))
     assert 89 < row.interval[0] < row.value < row.interval[1] < 96
     assert make_row(tmp_path, made, **claim | {"value": 50}).finding == "contradicts"
+    little = claim | {"protocol": {"budget": 1_000_000_000}}
+    assert make_row(tmp_path, made, **little).finding == "undecided"  # more training raises scores
+    assert make_row(tmp_path, made, **little | {"value": 50}).finding == "contradicts"
+    some = [record for record in made if record["task"] != GAMES[4]]  # whose score may be higher
+    row = make_row(tmp_path, some, **claim)
+    assert (row.finding, row.note) == ("undecided", "the answer differs with any result on the other tasks")
+    assert make_row(tmp_path, some, **claim | {"value": 50}).finding == "contradicts"
     unlearned = make_row(tmp_path, made, random=random_records(GAMES, final=1000.0), **claim)
     assert (unlearned.finding, unlearned.value) == ("not run", None)
 

@@ -20,6 +20,23 @@ def test_full_budget_is_judged():
     assert (few.verdict, few.shortfalls) == ("agrees", ("50 of 200 episodes",))
 
 
+@pytest.mark.parametrize(("runs", "finding"), [(1, "undecided"), (3, "undecided"), (4, "contradicts")])
+def test_a_score_is_missed_only_by_enough_runs_to_show_their_spread(tmp_path, runs, finding):
+    """Even where the paper has a single run; one that reaches the score agrees."""
+    low, high = full_runs(runs, final=-5.0), full_runs(runs, final=16.0)
+    assert make_one(tmp_path, low, n_seeds=1).finding == finding
+    assert make_one(tmp_path, high, n_seeds=1).finding == "agrees"
+
+
+@pytest.mark.parametrize(("runs", "finding"), [(5, "undecided"), (24, "contradicts")])
+def test_the_best_of_few_runs_do_not_miss_what_the_best_of_many_reach(tmp_path, runs, finding):
+    made = full_runs(runs, final=10.0)
+    for record in made:
+        record["sampled_hparams"] = {"learner.learning_rate": 1e-3}
+    assert make_one(tmp_path, made, value=20.0, protocol={"best": 3}, n_seeds=24).finding == finding
+    assert make_one(tmp_path, made, value=5.0, protocol={"best": 3}, n_seeds=24).finding == "agrees"
+
+
 def test_runs_that_diverged_count_and_are_named():
     made = full_runs(5, final=21.0)
     made[1]["diverged"] = made[4]["diverged"] = "update 7 gave loss=nan"
@@ -226,9 +243,9 @@ def test_an_agent_of_a_population_needs_one_of_its_size(sizes, missing):
     used = [{"schedule": "async", "config": config, "versions": {}} for config in configs]
     ours = Result({"scale": "paper", "seeds": (1,), "episodes": 500}, "", used)
     expected = ("no population of 24",) if missing else ()
-    assert findings.list_shortfalls(printed, ours, None, 0) == expected
+    assert findings.list_shortfalls(printed, ours, None, 0) == (*expected, "assumed: the budget")
     other = dataclasses.replace(printed, protocol={})
-    assert findings.list_shortfalls(other, ours, None, 0) == ()
+    assert findings.list_shortfalls(other, ours, None, 0) == ("assumed: the budget",)
 
 
 @pytest.mark.parametrize(("value", "random", "finding"), [(10.0, 9.0, "agrees"), (10.0, 10.0, "undecided")])

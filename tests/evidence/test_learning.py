@@ -92,6 +92,28 @@ def test_scores_before_learning_are_the_highest_of_few_runs_and_an_interval_of_m
     )
 
 
+def test_untrained_scores_are_limited_at_the_level_of_all_agents_and_tasks():
+    games = [5.0, 5.01, 4.99] * 2
+    runs = [played(games, start) for start in (4.0, 4.5, 4.3, 3.7, 4.0)]
+    assert lack(runs) == ""
+    assert "that an untrained policy may score" in learning.find_lack(
+        any, "pong", [runs], [runs], player(0.2), tasks=57
+    )
+
+
+def test_agents_that_learned_nothing_seldom_count_as_learned():
+    """Four runs of each of two agents on five tasks, whose untrained policies are far above random play."""
+    rng, found, trials = np.random.default_rng(3), 0, 200
+    for _ in range(trials):
+        lacks = []
+        for _ in range(5):
+            agents = [[played(list(rng.normal(score, 0.01, 6)), rng.normal(5.0)) for score in rng.normal(5.0, 1.0, 4)]
+                      for _ in range(2)]  # fmt: skip
+            lacks.append(learning.find_lack(any, "pong", agents, agents, player(0.0), tasks=5))
+        found += not all(lacks)
+    assert found <= 0.06 * trials
+
+
 def test_curves_that_begin_with_cut_episodes_do_not_tell_what_is_scored_before_learning():
     """Cut episodes score less, or more where a whole one has mostly losses: random play alone is the limit."""
     games = [5.0, 5.1, 4.9] * 2

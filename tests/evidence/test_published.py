@@ -45,7 +45,7 @@ COUNTS = {
         "Appendix E": 1,
     },
     "acer": {
-        "Section 1": 6,
+        "Section 1": 7,
         "Section 3": 2,
         "Section 3.2": 1,
         "Figure 1": 11,

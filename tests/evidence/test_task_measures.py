@@ -294,7 +294,7 @@ def test_ahead_throughout_is_ahead_of_the_last_at_every_frame_after_the_first_te
     long = functools.partial(run, frames=(5, 40, 70, 100))
     ours, first = [long(0, 5, 6, 7), long(0, 3, 6, 7)], [long(0, 3, 4, 8)]  # means 0 4 6 7 and 0 3 4 8
     assert value(measures.led_throughout, ours, first, [long(9, 2, 3, 6)]) == 1  # 9 before a tenth of training
-    assert value(measures.led_throughout, ours, first, [long(9, 2, 3, 7)]) == 0  # the same end as ours
+    assert value(measures.led_throughout, ours, first, [long(9, 2, 3, 7)]) == 0.5  # the same end as ours
     assert value(measures.led_throughout, ours, first, [long(0, 3.5, 3, 6)]) == 0  # above the first at one frame
     assert value(measures.led_throughout, ours, [long(0, 3.5, 3, 6)]) == 1
 
@@ -303,7 +303,8 @@ def test_a_gap_widens_where_the_lead_is_larger_with_the_change():
     """A lead of 3 that was 2, and of -1 that was -2."""
     before = finals(10, 14), finals(10)
     assert value(measures.gap_widened, finals(5, 9), finals(4), *before) == 1
-    assert value(measures.gap_widened, finals(6), finals(4), *before) == 0  # the same lead
+    assert value(measures.gap_widened, finals(6), finals(4), *before) == 0.5  # the same lead
+    assert value(measures.gap_widened, finals(0.3), finals(0.1), finals(0.2), finals(0)) == 0.5  # but for rounding
     assert value(measures.gap_widened, finals(0), finals(1), finals(1), finals(3)) == 1
     assert value(measures.gap_widened, finals(0), finals(3), finals(1), finals(3)) == 0
 
@@ -311,7 +312,8 @@ def test_a_gap_widens_where_the_lead_is_larger_with_the_change():
 def test_the_last_is_surpassed_where_any_mean_evaluation_is_above_its_own():
     below, tied, above, last = finals(1, 5), finals(3, 5), finals(9, 1), finals(4, 4)
     assert value(measures.last_surpassed, below, above, last) == 1
-    assert value(measures.last_surpassed, below, tied, last) == 0
+    assert value(measures.last_surpassed, below, tied, last) == 0.5
+    assert value(measures.last_surpassed, below, last) == 0
     assert value(measures.last_surpassed, above, below, finals(20, 0)) == 0
 
 
@@ -320,7 +322,9 @@ def test_places_are_of_mean_evaluations():
     assert value(measures.place, ours, better, worse) == 2
     assert value(measures.won, ours, better, worse) == 0
     assert (value(measures.place, better, ours, worse), value(measures.won, better, ours, worse)) == (1, 1)
-    assert value(measures.won, ours, finals(3, 3)) == 0  # a tie is no win
+    tied = finals(3, 3, 3)
+    assert (value(measures.place, ours, better, tied), value(measures.won, ours, tied)) == (2.5, 0.5)
+    assert value(measures.won, ours, better, tied) == 0
 
 
 def test_gains_are_over_the_first_one():

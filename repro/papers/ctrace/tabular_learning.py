@@ -284,6 +284,7 @@ COMPARED = {
     "evaluation_late": ("evaluation_late", "small_alpha", "retrace"),
     "evaluation_late_importance": ("evaluation_late", "importance", "retrace"),
     "control_early": ("control_early", "unbiased", "contractive"),
+    "control_early_n": ("control_early", "retrace", "large_n"),
     "control_late": ("control_late", "small_alpha", "retrace"),
 }
 """Task and time of each difference, and the groups that the paper calls worse and better."""
@@ -302,6 +303,7 @@ UNITS = {
     "evaluation_best_alpha_step": "largest rise of the alpha of least mean error within a round",
     "control_early": "loss of value of the best unbiased method minus loss of the best biased one that contracts "
     "faster than Retrace, early",
+    "control_early_n": "loss of value at alpha = 1 minus loss at large n, uncorrected, early",
     "control_late": "loss of value at small alpha minus loss at alpha = 1, at the end",
 }
 """Unit of each answer; `config.comparison` defines the early round, a large n and a small alpha.
