@@ -179,12 +179,13 @@ class DmlabEnvironment(SteppedLevels):
     environment may be cut as by a time limit (`DmlabConfig.first_cut`).
 
     Failures. If a process ends, raises an error or does not answer in time, the rest of its episode is lost: the
-    episode is cut as by a time limit, with reward 0, and counts with its return so far; the next one begins in a new
-    process. After `MAX_FAILURES` consecutive failures of an environment without a step in between, `reset` or `step`
-    raises an error.
+    episode is cut as by a time limit, with reward 0, and the next one begins in a new process. After `MAX_FAILURES`
+    consecutive failures of an environment without a step in between, `reset` or `step` raises an error.
 
-    Saved states. The engine cannot be saved: after `set_state`, open episodes are cut as after a failure but do not
-    count. The info of a step therefore contains `lost`, bool [N], whether the step cut an episode for this reason.
+    Saved states. The engine cannot be saved: after `set_state`, open episodes are cut as after a failure.
+
+    The info of a step contains `lost`, bool [N], whether the step cut an episode for one of these reasons; the return
+    of such an episode does not count.
 
     Args:
         config: the protocol.
@@ -218,7 +219,8 @@ class DmlabEnvironment(SteppedLevels):
             self.time_step_spec = ts.time_step_spec(self.observation_spec)
         self.failures = 0
         self._failed = [0] * num_envs  # consecutive failures
-        self._lost = [False] * num_envs
+        self._lost = [False] * num_envs  # episodes that `set_state` leaves to be cut
+        self._cut = [False] * num_envs  # episodes that the last step cut without an end
         self._instructions = [""] * num_envs
         self._first_cuts = [0] * num_envs  # for first episodes that are still open; else 0
 
@@ -269,9 +271,9 @@ class DmlabEnvironment(SteppedLevels):
             RuntimeError: `step` was called before `reset` or `set_state`, or a level failed `MAX_FAILURES` times in a
                 row.
         """
-        lost = np.array(self._lost)  # the episodes that this step cuts
+        self._cut = list(self._lost)
         frames, reward, terminated, truncated, info = super().step(actions)
-        return self._observe(frames), reward, terminated, truncated, info | {"lost": lost}
+        return self._observe(frames), reward, terminated, truncated, info | {"lost": np.array(self._cut)}
 
     def get_state(self) -> dict[str, Any]:
         own = {"episodes": np.array(self._episodes), "lost": np.array(self._lost)}
@@ -337,6 +339,7 @@ class DmlabEnvironment(SteppedLevels):
                 reward, frame, self._instructions[row], over = self._tasks[row].answer()
             except GameFailedError as error:
                 self._fail(row, error)
+                self._cut[row] = True
                 self._first_cuts[row] = 0  # the failure has cut the first episode, if it was that one
             else:
                 self._failed[row] = 0

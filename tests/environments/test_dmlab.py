@@ -424,8 +424,9 @@ def test_a_killed_process_costs_its_episode_alone(make):
     assert reward.tolist() == [0.0, 4.0]
     assert frames[:, 0, 0, 0].tolist() == [4, 8]  # where the lost one was, and the next
     assert info["game_over"].tolist() == [True, False]
-    assert not info["lost"].any()  # its return counts
-    frames, reward, *_ = env.step(np.array([0, 0]))
+    assert info["lost"].tolist() == [True, False]  # its return does not count
+    frames, reward, *_, info = env.step(np.array([0, 0]))
+    assert not info["lost"].any()
     assert seeds_of(frames) == [2, 1]
     assert reward.tolist() == [0.0, 2.0]
     assert env.failures == 1
