@@ -119,7 +119,7 @@ def check(
     every = [item for item in every if item.path not in refused]
     stored = [item for item in every if wanted(item.path)]
     errors = [error for error in errors if wanted(error.path)]
-    groups = group_records(stored, configs_dir)
+    groups = group_records(every, configs_dir)  # a row may need records of other experiments, too
     rows = make_rows(
         groups,
         papers=[paper] if paper else None,
@@ -141,9 +141,10 @@ def check(
     errors += origins.find_errors(stored, results_dir)
     errors += consistency.find_errors(stored)
     errors += [ValidationError(results_dir, text) for text in outliers.find_errors(listed, found)]
-    stale = stale_records(groups)
+    stale = {path: reason for path, reason in stale_records(groups).items() if wanted(path)}
     if stale:
-        errors += _stale_rows(stored, rows, experiment, pages, published_dir, configs_dir)
+        papers = sorted({item.record["paper"] for item in stored})
+        errors += _stale_rows(every, rows, papers, experiment, pages, published_dir, configs_dir)
     held: dict[str, collections.Counter[str]] = {
         name: collections.Counter(s.status for s in settings.compare_settings(name, configs_dir, published_dir))
         for name in printed
@@ -248,16 +249,16 @@ def _unit_error(item: StoredRecord, published_dir: pathlib.Path) -> ValidationEr
 
 
 def _stale_rows(
-    stored: Sequence[StoredRecord],
+    every: Sequence[StoredRecord],
     rows: Sequence[Row],
+    papers: Sequence[str],
     experiment: str | None,
     pages: Sequence[pathlib.Path],
     published_dir: pathlib.Path,
     configs_dir: pathlib.Path,
 ) -> list[ValidationError]:
     """Returns an error for each line of the pages that shows a row made from stale records."""
-    groups = group_records(stored, configs_dir, keep_stale=True)
-    papers = sorted({item.record["paper"] for item in stored})
+    groups = group_records(every, configs_dir, keep_stale=True)
     as_current = make_rows(
         groups, papers=papers, experiment=experiment, published_dir=published_dir, configs_dir=configs_dir
     )

@@ -78,7 +78,7 @@ def find_jobs(cluster: Cluster | None = None, say: Callable[[str], None] = print
 
     Args:
         cluster: cluster for whole runs; None for none.
-        say: called with a line when a run on the cluster is lost.
+        say: called with a line when a short name stands for experiments, and when a run on the cluster is lost.
 
     Raises:
         ValueError: a paper, experiment, scale, agent, task or seed is unknown or invalid; the message names known ones.
@@ -87,7 +87,7 @@ def find_jobs(cluster: Cluster | None = None, say: Callable[[str], None] = print
     package = importlib.import_module(f"paper_configs.{PAPER.value}")
     folders = results_dir(), Path(RUNS_DIR.value)
     made: set[tuple[Path, ...]] = set()  # records of the jobs so far, since several names may mean the same run
-    for name in _expand(EXPERIMENT.value or [package.DEFAULT_EXPERIMENT], known):
+    for name in _expand(EXPERIMENT.value or [package.DEFAULT_EXPERIMENT], known, say):
         config = jobs.load_config(PAPER.value, name, SCALE.value)
         for named, agent in itertools.product(task_sets.expand(TASK.value) or [config.env.task], _agents(config)):
             spread = SPREAD.value or (CLUSTER.value and _default_spread(config, agent))
@@ -123,7 +123,7 @@ def _seeds() -> Sequence[int]:
     return [int(text) for text in SEED.value] or range(1, SEEDS.value + 1)
 
 
-def _expand(names: list[str], known: list[str]) -> Iterator[str]:
+def _expand(names: list[str], known: list[str], say: Callable[[str], None]) -> Iterator[str]:
     """Yields the experiments given by name, by file, by first words (`tabular` for `tabular_...`), or by `all`."""
     for name in names:
         path, _, scale = name.partition(":")
@@ -138,6 +138,8 @@ def _expand(names: list[str], known: list[str]) -> Iterator[str]:
             raise ValueError(
                 f"no experiment {name!r} in {folder}{cli.nearest(name, known)} (there are {', '.join(known)})"
             )
+        if name not in (*known, "all"):
+            say(f"--experiment={name} stands for {', '.join(meant)}.")
         yield from meant
 
 
@@ -179,6 +181,12 @@ def main(argv: list[str]) -> None:
         here = [job for job in waiting if not isinstance(job, ClusterJob)]
         there = [job for job in waiting if isinstance(job, ClusterJob)]
         jobs.check_modules(here)
+        if len(asked) > 1:
+            console.print(
+                f"{len(asked)} runs at scale {SCALE.value}, of which {len(waiting)} are left.",
+                highlight=False,
+                soft_wrap=True,
+            )
         if waiting:
             _check_writable(results_dir())
             if _committed_dir() == results_dir() and (records.git_commit() or "").endswith("-dirty"):

@@ -59,8 +59,11 @@ STOPPING = "Stopping as soon as the current work ends, within half a minute, or 
 
 def main(argv: list[str]) -> None:
     del argv
-    stop = StopSignal(lambda: _say(STOPPING), lambda unended: _say(_describe_stop(None, unended)))
+    from repro.training.run_directory import ORIGIN
+
     run_dir = Path(RUN_DIR.value)
+    alone = not (run_dir / ORIGIN).exists()  # or the command that started this one says how to go on
+    stop = StopSignal(lambda: _say(STOPPING), lambda unended: _say(_describe_stop(None, unended, alone)))
     opened = _open_folder(run_dir)
     if opened is None:
         return
@@ -91,7 +94,7 @@ def main(argv: list[str]) -> None:
             run.remove_new()
         cli.fail_for_missing_field(error, config)
     began_at, lost = trainer.updates, False
-    stop.attach(trainer, lambda unended: _say(_describe_stop(trainer, unended)))
+    stop.attach(trainer, lambda unended: _say(_describe_stop(trainer, unended, alone)))
     if trainer.updates:
         _say(_describe_resume(run_dir, trainer, progress.lost))
     try:
@@ -128,7 +131,10 @@ def main(argv: list[str]) -> None:
         trainer.close()
     if lost:
         _start_again(stop)
-    _say(_describe_end(run, trainer) if trainer.complete else _describe_stop(trainer, UPDATE if lost else None))
+    if trainer.complete:
+        _say(_describe_end(run, trainer, alone))
+    else:
+        _say(_describe_stop(trainer, UPDATE if lost else None, alone))
     if lost:
         sys.exit(1)
 
@@ -326,10 +332,9 @@ def _describe_resume(run_dir: Path, trainer: Trainer, lost: int) -> str:
     return f"{message} At least {lost:,} {trainer.unit} that came after this checkpoint are lost." if lost else message
 
 
-def _describe_end(run: RunDirectory, trainer: Trainer) -> str:
+def _describe_end(run: RunDirectory, trainer: Trainer, alone: bool) -> str:
     """Returns the message of a complete run; the command to evaluate it is left out if another command started it."""
     from repro.training.progress_line import format_score
-    from repro.training.run_directory import ORIGIN
     from repro.training.trainer import RECENT_GAMES
 
     games = trainer.episodes.games
@@ -343,7 +348,7 @@ def _describe_end(run: RunDirectory, trainer: Trainer) -> str:
     )
     if trainer.actor_restarts:
         message += f" Restarted actors: {trainer.actor_restarts}, see {run.actors}."
-    if (run.path / ORIGIN).exists():
+    if not alone:
         return message
     return f"{message} Evaluate it with: {cli.command('repro.evaluate', f'--run_dir={run.path}')}"
 
@@ -371,21 +376,22 @@ def _describe_checkpoint(run_dir: Path) -> str:
     return f"The last good checkpoint is in {run_dir / 'checkpoints'}." if has_saved(run_dir) else "Nothing was saved."
 
 
-def _describe_stop(trainer: Trainer | None, unended: str | None) -> str:
+def _describe_stop(trainer: Trainer | None, unended: str | None, alone: bool) -> str:
     """Returns the message of a stopped run; it does not access the run's folder, whose disk may hang.
 
     Args:
         trainer: trainer of the run; None if it was still being built.
         unended: as in `StopSignal.attach`.
+        alone: whether no other command started this one; that command says how to go on.
     """
-    again = f"with: {cli.command('repro.train', *sys.argv[1:])}"
     if trainer is None:
-        return f"Stopped while loading; the run is as it was before. Start again {again}"
-    if not trainer.has_checkpoint:
-        return f"Stopped before anything was saved. Start again {again}"
-    if unended:
-        return f"Stopped at the last checkpoint, since {unended}. Resume {again}"
-    return f"Stopped and saved. Resume {again}"
+        message, verb = "Stopped while loading; the run is as it was before.", "Start again"
+    elif not trainer.has_checkpoint:
+        message, verb = "Stopped before anything was saved.", "Start again"
+    else:
+        message = f"Stopped at the last checkpoint, since {unended}." if unended else "Stopped and saved."
+        verb = "Resume"
+    return f"{message} {verb} with: {cli.command('repro.train', *sys.argv[1:])}" if alone else message
 
 
 def _say(message: str) -> None:

@@ -123,6 +123,7 @@ def list_shortfalls(printed: PublishedRow, ours: Result, share: float | None, di
     found += sorted({part for build in builds for part in build.split(", ") if part.startswith(STAND_INS)})
     if differing:
         found.append("1 setting differs" if differing == 1 else f"{differing} settings differ")
+    found += ours.shortfalls
     if printed.assumed is not None:
         found.append(f"assumed: {printed.assumed}")
-    return (*found, *ours.shortfalls)
+    return tuple(found)

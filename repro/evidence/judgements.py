@@ -29,7 +29,7 @@ GroupKey = tuple[str, ...]
 OWN, POOLED, UNJUDGED = KINDS = (
     "judged by the others of their group",
     "by the pooled spread of their family",
-    "not judged: too few runs, or it diverged and is known for it",
+    "not judged, since there are too few runs or they are known to have diverged",
 )
 """Ways in which a record is judged, in the words of `python -m repro.check`."""
 

@@ -257,7 +257,7 @@ def printed_row(
         sentence=printed.sentence,
         main=printed.main,
         command=commands.row_command(printed, ours.used, groups, configs_dir),
-        note="; ".join(filter(None, (*notes, printed.note))),
+        note=". ".join(filter(None, ("; ".join(filter(None, notes)), printed.note))),
         **ours.fields,
     )
 

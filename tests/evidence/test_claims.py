@@ -511,7 +511,7 @@ def test_experts_of_impala_are_compared_with_those_of_a3c_by_medians_and_their_s
         ("data", 1.0, ("assumed: that data efficiency is fewer frames to a score that both reach, game by game",)),
     ):
         row = found["Section 5.3.2", "atari57", f"IMPALA, shallow experts over A3C, {what}"]
-        shortfalls = ("4 of 5 runs", "5 of 200 episodes", *assumed, "1 of 57 tasks")
+        shortfalls = ("4 of 5 runs", "5 of 200 episodes", "1 of 57 tasks", *assumed)
         assert (row.value, row.shortfalls) == (pytest.approx(value), shortfalls)
         assert "AGENT=" in row.command
         deep = found["Section 5.3.2", "atari57", f"IMPALA, deep experts over A3C, {what}"]

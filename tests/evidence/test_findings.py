@@ -194,7 +194,7 @@ def test_what_cannot_be_run_here_says_what_it_needs(tmp_path):
     assert (row.finding, row.verdict, row.note) == (
         "cannot run here",
         "cannot run here",
-        "needs DeepMind Lab; Printed twice.",
+        "needs DeepMind Lab. Printed twice.",
     )
     ran = make_one(tmp_path, full_runs(5), value=10.0, **needs)
     assert (ran.verdict, ran.note) == ("reproduced", "")

@@ -52,8 +52,9 @@ def test_sound_records_have_no_faults(results):
 
 def test_stale_records_are_looked_for_once(results, monkeypatch):
     calls = []
-    monkeypatch.setattr(check, "stale_records", lambda groups: calls.append(groups) or {results: "a reason"})
-    assert check.check(results).stale == {results: "a reason"}
+    path = results / "impala"
+    monkeypatch.setattr(check, "stale_records", lambda groups: calls.append(groups) or {path: "a reason"})
+    assert check.check(results).stale == {path: "a reason"}
     assert len(calls) == 1
 
 
@@ -144,6 +145,15 @@ def test_a_rerun_in_another_folder_is_judged_by_the_committed_records(banded, tm
     assert "1 records (1 judged by the others of their group" in done.stdout
     alone = check.check(tmp_path / "again")
     assert (list(alone.judged_by.values()), alone.passed) == ([0, 0, 1], True)
+
+
+def test_the_rows_of_one_experiment_are_answered_as_among_all():
+    """They may need records of other experiments, such as random players."""
+    of_all = [(row.column, row.finding) for row in check.check(records.ROOT / "results").rows]
+    alone = check.check(records.ROOT / "results", paper="ctrace", experiment="dqn")
+    assert {item.record["experiment"] for item in alone.records} == {"dqn"}
+    assert "undecided" in {row.finding for row in alone.rows}
+    assert all((row.column, row.finding) in of_all for row in alone.rows)
 
 
 def test_changed_published_number_is_a_fault(results, tmp_path):

@@ -43,7 +43,10 @@ class VtraceLossSettings(NamedTuple):
 
 
 class ImpalaLoss(NamedTuple):
-    """Per-step losses, each float32 [T, B] and zero on boundary rows, and named extras of the same shape."""
+    """Losses of each step, float32 [T, B], zero on boundary rows, and named extras of the same shape.
+
+    The three terms have their weights and add up to `total`; `extras["entropy"]` is H itself.
+    """
 
     total: tf.Tensor
     policy_gradient: tf.Tensor
