@@ -6,6 +6,8 @@ from repro.evidence.results import Result
 from repro.evidence.statistics import MIN_BOOTSTRAP_RUNS
 from repro.evidence.verdicts import BUDGET_TOLERANCE, Finding, expected_runs, find, runs_to_decide
 
+ASSUMED = "assumed: "
+"""Beginning of the last shortfall of a row, if something is assumed."""
 STAND_INS = "stand-ins for "
 """Beginning of the part of a record's DeepMind Lab version that lists what differs from the original build."""
 
@@ -125,5 +127,5 @@ def list_shortfalls(printed: PublishedRow, ours: Result, share: float | None, di
         found.append("1 setting differs" if differing == 1 else f"{differing} settings differ")
     found += ours.shortfalls
     if printed.assumed is not None:
-        found.append(f"assumed: {printed.assumed}")
+        found.append(f"{ASSUMED}{printed.assumed}")
     return tuple(found)

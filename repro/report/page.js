@@ -115,6 +115,7 @@ for (const table of document.querySelectorAll("table.rows")) {
     const text = code.textContent;
     const button = addButton(code.parentElement, [COPY], (self) => copy(self, text));
     button.className = "copy";
+    button.title = text;
     const [task, agent] = [...code.closest("tr").cells].map((cell) => cell.firstChild.textContent.trim());
     button.setAttribute("aria-label", `Copy the command for ${task}, ${agent}`);
     code.title = text;

@@ -13,7 +13,7 @@ import rich.table
 import rich.text
 
 from repro.amounts import short
-from repro.evidence import published, random_player
+from repro.evidence import findings, published, random_player
 from repro.evidence.external import ExternalRow
 from repro.evidence.records import StoredRecord
 from repro.evidence.rows import Row
@@ -161,6 +161,25 @@ def judgement(row: Row) -> str:
 def shortfalls(row: Row) -> str:
     """Returns what our result lacks of the paper's protocol; empty if it lacks nothing or was not run."""
     return ", ".join(row.shortfalls) if row.published is not None else ""
+
+
+def lacking(row: Row) -> str:
+    """Returns the part of `shortfalls` that is less than the paper's protocol or differs from it."""
+    return ", ".join(_but_assumed(row)) if row.published is not None else ""
+
+
+def assumed(row: Row) -> str:
+    """Returns the part of `shortfalls` that says what is assumed."""
+    return ", ".join(row.shortfalls[len(_but_assumed(row)) :]) if row.published is not None else ""
+
+
+def _but_assumed(row: Row) -> Sequence[str]:
+    return [text for text in row.shortfalls if not text.startswith(findings.ASSUMED)]
+
+
+def sentence(text: str) -> str:
+    """Returns a text with a capital at its beginning."""
+    return text[:1].upper() + text[1:]
 
 
 def css_class(words: str) -> str:
