@@ -133,8 +133,11 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
         argv = [_with_whole_number(argument, fields) for argument in argv]
         if (ordered := _with_fields_after_file(argv)) != argv:
             sys.argv[:] = argv = ordered  # in sys.argv the flag of the configuration checks the order
-    elif settings and "config" in flags.FLAGS:
-        fail(f"--config.{min(settings)} changes a field of a configuration; name its file with --config=<file>.")
+    elif settings:
+        changes = f"--config.{min(settings)} changes a field of a configuration"
+        if "config" in flags.FLAGS:
+            fail(f"{changes}; name its file with --config=<file>.")
+        fail(f"{changes}, which {_program()} does not; write a file with your values (docs/extending.md).")
     try:
         rest = flags.FLAGS(argv)
     except SystemExit:  # --help has printed the help and exits with code 1

@@ -317,9 +317,11 @@ def _widths(columns: Mapping[str, Sequence[str]], width: int) -> list[int]:
 
 
 def markdown_table(rows: Sequence[Row]) -> str:
-    """Returns the rows as a Markdown table with the command of each; only the page has their statements."""
+    """Returns the rows as a Markdown table with their notes and commands; only the page has their statements."""
     columns = dict(zip(HEADERS, zip(*map(cells, rows)))) if rows else dict.fromkeys(HEADERS, ())
-    return markdown_columns({**columns, "Command": [f"`{row.command}`" if row.command else "-" for row in rows]})
+    notes = [sentence(row.note) or "-" for row in rows]
+    commands = [f"`{row.command}`" if row.command else "-" for row in rows]
+    return markdown_columns({**columns, "Note": notes, "Command": commands})
 
 
 def markdown_columns(columns: Mapping[str, Sequence[str]]) -> str:

@@ -51,11 +51,19 @@ class EpisodeLog:
         self._recent: deque[Episode] = deque(maxlen=RECENT_GAMES)
         self._collected = [[0.0, 0.0] for _ in (task_returns.tasks if task_returns else (None,))]  # games, total return
         self._lock = threading.Lock()
+        self._closed = False
         self._means: tuple[int, float, dict[str, float]] | None = None  # games, mean return, scalars
+
+    def close(self) -> None:
+        """Leaves out all games that end from now on, beside or after the last update."""
+        with self._lock:
+            self._closed = True
 
     def append(self, episode: Episode) -> None:
         """Adds a finished game."""
         with self._lock:
+            if self._closed:
+                return
             self._recent.append(episode)
             totals = self._collected[episode.task if self.task_returns else 0]
             totals[0] += 1
@@ -343,6 +351,8 @@ class Trainer(abc.ABC):
             self.updates += 1
             self._lag_sum, self._lag_max = self._lag_sum + lag, max(self._lag_max, lag)
             self._episodes.frames = self.frames
+            if self.complete:
+                self._episodes.close()
             now = time.monotonic()
             self._seconds += now - clock
             clock = now
@@ -408,6 +418,7 @@ class Trainer(abc.ABC):
             f"num_env_{self.unit}": made * self.frames_per_update,
             "seconds": self._seconds,
             "games": self._episodes.games,
+            **({"mean_return": self._episodes.mean_return()} if self._episodes.games else {}),
             "policy_lag": {"mean": self._lag_sum / made if made else 0.0, "max": self._lag_max},
             **({"actor_restarts": self.actor_restarts} if self.actor_restarts else {}),
             **({"evaluator_restarts": self.evaluator_restarts} if self.evaluator_restarts else {}),

@@ -330,6 +330,16 @@ def test_a_run_goes_on_after_failures_and_says_how_many(tmp_path, monkeypatch, s
     again.close()
 
 
+def test_games_that_end_after_the_last_update_do_not_count(tmp_path):
+    """Actors play on until the run is closed."""
+    loop, episodes, _ = make_loop(tmp_path, updates=5)
+    last = list(loop)[-1]
+    time.sleep(0.5)
+    loop.close()
+    assert (episodes.games, episodes.mean_return()) == (last.games, last.mean_return)
+    assert loop.summary()["mean_return"] == last.mean_return
+
+
 def test_a_run_without_failures_names_none(tmp_path):
     loop, _, _ = make_loop(tmp_path, updates=2)
     assert [update.actor_restarts for update in loop] == [0, 0]

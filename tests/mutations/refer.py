@@ -625,20 +625,16 @@ VARIANTS = [
     Variant(
         "ReF-ER: beta read after its update",
         TRAINING,
-        "            beta[i] = self._beta\n"
-        "            step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)\n"
-        "            self._beta = update_beta(self._beta, *far_policy, step_size)\n",
-        "            step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)\n"
-        "            self._beta = update_beta(self._beta, *far_policy, step_size)\n"
-        "            beta[i] = self._beta\n",
+        "len(memory), fraction, step_size)\n",
+        "len(memory), fraction, step_size)\n            beta[i] = self._beta\n",
         f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_policy_fraction",
         slow=True,
     ),
     Variant(
         "ReF-ER: one update of beta for all steps of a call",
         TRAINING,
-        "            self._beta = update_beta(self._beta, *far_policy,",
-        "            self._beta = self._beta if i else update_beta(self._beta, *far_policy,",
+        "            self._beta = update_beta(self._beta, memory",
+        "            self._beta = self._beta if i else update_beta(self._beta, memory",
         f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_policy_fraction",
         slow=True,
     ),

@@ -293,8 +293,8 @@ VARIANTS = [
     Variant(
         "STAC: discounts one step late",
         AGENT,
-        "discount_t=self._transitions(experience.discount)",
-        "discount_t=time_major(experience.discount)[1:]",
+        "continues_t=self._transitions(experience.discount)",
+        "continues_t=time_major(experience.discount)[1:]",
         TEST_IMPALA,
     ),
     Variant(

@@ -151,8 +151,7 @@ class ReferTrainer(ControlTrainer):
                 f"learner.time_steps_per_gradient={settings.time_steps_per_gradient} times "
                 f"learner.steps_per_call={agent.steps_per_call} must be a whole number of environment steps."
             )
-        environments = environment, remake, supervision
-        super().__init__(agent.checkpoint(), *environments, rng, episodes, run, steps_per_update)
+        super().__init__(agent.checkpoint(), environment, remake, supervision, rng, episodes, run, steps_per_update)
         self._agent = agent
         self._memory = memory
         self._settings = settings
@@ -257,8 +256,10 @@ class ReferTrainer(ControlTrainer):
             self._agent.begin_episode()
 
     def _new_episode(self) -> OpenEpisode:
-        sizes = self._environment.max_steps, self._environment.state_size, self._environment.num_actions
-        return OpenEpisode(*sizes, self._agent.num_coefficients)
+        environment = self._environment
+        return OpenEpisode(
+            environment.max_steps, environment.state_size, environment.num_actions, self._agent.num_coefficients
+        )
 
     def _store_finished(self) -> None:
         """Moves the episodes that are over to the memory."""
@@ -278,16 +279,17 @@ class ReferTrainer(ControlTrainer):
         )
         beta = np.empty(len(steps))
         memory.set_c_max(c_max[-1])
-        far_policy = memory.num_far_policy, len(memory), settings.max_far_policy_fraction
         for i, t in enumerate(times):
             beta[i] = self._beta
             step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)
-            self._beta = update_beta(self._beta, *far_policy, step_size)
+            fraction = settings.max_far_policy_fraction
+            self._beta = update_beta(self._beta, memory.num_far_policy, len(memory), fraction, step_size)
         if settings.prioritised is None:
             indices, weight = memory.sample(self._sampling_rng, len(steps) * settings.batch_size), None
         else:
-            sampling = settings.batch_size, steps, settings.prioritised
-            indices, weight = sample_minibatches(memory, self._sampling_rng, *sampling)
+            indices, weight = sample_minibatches(
+                memory, self._sampling_rng, settings.batch_size, steps, settings.prioritised
+            )
         if settings.refresh_last_value:
             self._refresh_last_values(indices)
         rho, value, advantage, td_error, scalars = self._agent.train(

@@ -140,7 +140,7 @@ class StacAgent(tf_agent.TFAgent):
             behaviour={name: self._transitions(info[name]) for name in self._distribution.info_spec},
             actions=self._transitions(experience.action),
             r_t=self._transitions(experience.reward),
-            discount_t=self._transitions(experience.discount),
+            continues_t=self._transitions(experience.discount),
             v_tm1=values[:-1],
             v_t=values[1:],
             is_boundary=self._is_boundary(experience),

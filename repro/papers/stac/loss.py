@@ -40,7 +40,7 @@ def stac_loss(
     behaviour: Mapping[str, tf.Tensor],
     actions: tf.Tensor,
     r_t: tf.Tensor,
-    discount_t: tf.Tensor,
+    continues_t: tf.Tensor,
     v_tm1: tf.Tensor,
     v_t: tf.Tensor,
     is_boundary: tf.Tensor,
@@ -65,7 +65,7 @@ def stac_loss(
         behaviour: `distribution.info` of mu when the actions were chosen, float32 [T, B, ...]; no gradient.
         actions: int32 [T, B] or float32 [T, B, A].
         r_t: reward after each action, float32 [T, B].
-        discount_t: 1, or 0 where the step ended the episode, float32 [T, B].
+        continues_t: 1, or 0 where the step ended the episode, float32 [T, B]; gamma is in `zeta`.
         v_tm1: V(x_s) of the heads, float32 [T, B, P]; receives the gradient of the value loss.
         v_t: V(x_{s+1}) of the heads, float32 [T, B, P]; no gradient.
         is_boundary: bool [T, B], true for rows that are no transition (the observation is the last of a game).
@@ -84,7 +84,7 @@ def stac_loss(
     log_rho = distribution.log_ratio(target_outputs, behaviour, actions)
     targets, advantages, rho = v_targets.vtrace(
         log_rho,
-        zeta.gamma * tf.where(boundary, 0.0, each_head(discount_t)),
+        zeta.gamma * tf.where(boundary, 0.0, each_head(continues_t)),
         each_head(r_t),
         v_tm1,
         v_t,

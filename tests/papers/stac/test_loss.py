@@ -33,16 +33,16 @@ def arguments(seed=0, num_heads=P):
         "target_logits": rng.normal(size=(T, B, num_heads, A)),
         "behaviour_logits": rng.normal(size=(T, B, A)),
         "r_t": rng.normal(size=(T, B)),
-        "discount_t": np.ones((T, B)),
+        "continues_t": np.ones((T, B)),
         "v_tm1": values[:-1],
         "v_t": values[1:].copy(),
     }
     found = {name: x.astype(np.float32) for name, x in found.items()}
     boundary = np.zeros((T, B), bool)
     boundary[2, 1] = True
-    found["discount_t"][1, 0] = 0.0
+    found["continues_t"][1, 0] = 0.0
     found["v_t"][1, 0] = np.nan
-    for name in ("behaviour_logits", "r_t", "discount_t", "v_t"):
+    for name in ("behaviour_logits", "r_t", "continues_t", "v_t"):
         found[name][2, 1] = np.nan
     actions = rng.integers(A, size=(T, B)).astype(np.int32)
     return found | {"actions": actions, "is_boundary": boundary}
@@ -71,7 +71,7 @@ def oracle_loss(x, head, zeta, inner_loss=True):
     behaviour = x["behaviour_logits"].astype(np.float64)
     log_mu = behaviour - np.log(np.exp(behaviour).sum(-1, keepdims=True))
     log_mu = np.take_along_axis(log_mu, x["actions"][..., None], -1)[..., 0]
-    data = Data(None, x["actions"], x["r_t"].astype(np.float64), x["discount_t"], log_mu, x["is_boundary"])
+    data = Data(None, x["actions"], x["r_t"].astype(np.float64), x["continues_t"], log_mu, x["is_boundary"])
     zeta = Zeta(*(tf.constant(float(value[head]), tf.float64) for value in zeta))
     with tf.GradientTape() as tape:
         tape.watch([logits, values, zeta])
@@ -127,5 +127,6 @@ def test_the_outer_loss_is_impalas():
     found = loss_of(tensors(x), zeta)
     one = {name: value[:, :, 0] if name in ("target_logits", "v_tm1", "v_t") else value for name, value in x.items()}
     settings = VtraceLossSettings("vtrace", 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.01, 0.5, True)
-    expected = impala_loss(**tensors(one | {"discount_t": np.float32(0.99) * x["discount_t"]}), settings=settings)
+    one["discount_t"] = np.float32(0.99) * one.pop("continues_t")
+    expected = impala_loss(**tensors(one), settings=settings)
     np.testing.assert_allclose(found.total[..., 0], expected.total, rtol=1e-5, atol=1e-6)
