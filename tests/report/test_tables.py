@@ -195,5 +195,5 @@ def test_a_very_narrow_terminal_has_every_letter():
 def test_markdown_table_has_as_many_cells_in_each_line():
     lines = tables.markdown_table([ROW, Row(paper="p", experiment=None, task="a|b", agent=None, unit="")]).splitlines()
     assert len(lines) == 4
-    assert {line.replace("\\|", "").count("|") for line in lines} == {len(tables.HEADERS) + 2}
+    assert {line.replace("\\|", "").count("|") for line in lines} == {len(tables.HEADERS) + 3}
     assert "`make reproduce-impala TASK=pong`" in lines[2]
