@@ -1,4 +1,4 @@
-"""Numbers of arXiv 1807.05827 that need no training: Sections 3 and 4, Section 5.1's bound, Appendices A and E.
+"""Numbers of arXiv 1807.05827 that need no training: Sections 2 to 4, Section 5.1's bound, Appendices A and E.
 
 Every field names its source: a section or appendix of the paper, or `assumed:` with the reason.
 """
@@ -22,8 +22,11 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.paper = "refer"
     config.experiment = "closed_form"
     config.study = "closed_form"  # module of repro/papers/refer that runs it; nothing is trained
-    config.agent = "fixed_point_far"  # first of the answers
+    config.agent = "target_from_vtrace"  # first of the answers
     config.answers = (  # one record each; their sentences are in published/refer.json
+        "target_from_vtrace",
+        "quadratic_advantage_mean",
+        "gaussian_advantage_mean",
         "fixed_point_far",
         "fixed_point_near",
         "largest_divergence_humanoid",

@@ -59,11 +59,13 @@ COUNTS = {
     },
     "refer": {
         "Abstract": 4,
+        "Section 2": 1,
         "Section 3": 2 + 3,
         "Section 4": 2,
         "Appendix A": 3,
         "Appendix B": 1,
         "Appendix C": 1,
+        "Appendix E": 2,
         "Figure 1": 18,
         "Figure 2": 7 + 2,
         "Figure 3": 9,

@@ -1,4 +1,4 @@
-"""Answers without training: fixed points of beta, DDPG's largest divergence, network outputs, cost of a gradient.
+"""Answers without training: targets beside V-trace's, means of advantages, fixed points of beta, and sizes and costs.
 
 Each number is computed by the code that trains, on several cases. All cases must agree, except for the costs, which
 depend on the task.
@@ -7,6 +7,7 @@ depend on the task.
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterator, Sequence
 
 import ml_collections
@@ -14,16 +15,25 @@ import numpy as np
 
 from repro.distributions import gaussian
 from repro.environments.mujoco import TASKS, MujocoEnvironment, make_mujoco
+from repro.ops import v_targets
 from repro.papers.refer import gradient_cost
+from repro.papers.refer.advantages import advantage, num_coefficients
 from repro.papers.refer.beta_update import update_beta
 from repro.papers.refer.experiments.replay import ReplayExperiment
 from repro.papers.refer.loss import Variant
 from repro.papers.refer.vracer import VRacer, VRacerSettings
+from repro.replay.refer_kernels import corrected
 from repro.training.experiment import FindExperiment
 from repro.training.study import Advance, Study, StudyResult
 
 DIGITS = 9
 """Decimals of the answers: n updates come no nearer to a fixed point than (1 - eta)^n, and divergences are rounded."""
+FLOAT32_DIGITS = 5
+"""Decimals of an answer that is computed in float32."""
+EPISODE_STEPS = 50
+"""Steps of a random episode."""
+NODES, REACH = 60, 9.0
+"""Nodes of a quadrature on either side of the mean, and how many stds it reaches; beyond is less than `DIGITS` show."""
 
 
 def run(
@@ -49,6 +59,12 @@ def _answers(
     config: ml_collections.ConfigDict, seed: int, find_experiment: FindExperiment
 ) -> Iterator[tuple[str, StudyResult]]:
     rng, cases = np.random.default_rng(seed), config.evaluation.episodes
+    protocol = f"one value for each random episode of {EPISODE_STEPS} steps, every other one ended by the task"
+    yield "target_from_vtrace", StudyResult("value", target_differences(rng, cases), protocol, exact=True)
+    for form in ("quadratic", "gaussian"):
+        protocol = "by quadrature over two actions, one value for each sample of the network's outputs"
+        means = mean_advantages(rng, form, cases)
+        yield f"{form}_advantage_mean", StudyResult("value", means, protocol, exact=True)
     size, max_far = config.memory.capacity, int(config.refer.max_far_policy_fraction * config.memory.capacity)
     for name, counts in (("far", (max_far + 1, size)), ("near", (0, max_far))):
         values = np.concatenate([fixed_points(config, count, -(-cases // 2)) for count in counts])[:cases]
@@ -79,6 +95,59 @@ def _answers(
             ratios = np.array([replay_cost(config[method], environment) for environment in environments]) / costs
             protocol = f"{products}; {tasks}"
             yield f"{method}_cost_over_vracer", StudyResult("ratio of costs", ratios, protocol, exact=True)
+
+
+def target_differences(rng: np.random.Generator, episodes: int) -> np.ndarray:
+    """Largest difference of V_tbc (Eq. 8) from v_s of V-trace with all weights clipped at 1, in each random episode.
+
+    Args:
+        rng: source of ratios, rewards and values.
+        episodes: number of episodes; in every other one V(s_T) is 0, since the task has ended it.
+
+    Returns:
+        [episodes], rounded to `FLOAT32_DIGITS`, since V-trace is computed in float32.
+    """
+    log_rho, rewards = rng.normal(size=(2, EPISODE_STEPS, episodes))
+    values, discount = rng.normal(size=(EPISODE_STEPS + 1, episodes)), 0.99
+    values[-1, ::2] = 0.0
+    discounts = np.full(rewards.shape, discount)
+    discounts[-1, ::2] = 0.0
+    expected = v_targets.vtrace(log_rho, discounts, rewards, values[:-1], values[1:]).targets.numpy()
+    targets = values.copy()  # V_tbc(s_T) is V(s_T)
+    for t, episode in itertools.product(reversed(range(EPISODE_STEPS)), range(episodes)):
+        step = values[t, episode], 0.0, np.exp(log_rho[t, episode]), rewards[t, episode]
+        targets[t, episode] = corrected(*step, targets[t + 1, episode], discount)
+    differences: np.ndarray = np.abs(targets[:-1] - expected).max(axis=0).round(FLOAT32_DIGITS)
+    return differences
+
+
+def mean_advantages(rng: np.random.Generator, form: str, cases: int) -> np.ndarray:
+    """|E_{a ~ pi}[A(s, a)]| of a form in `advantages.FORMS` (Appendix E) for two actions and random network outputs.
+
+    The expectation is a sum over Gauss-Legendre nodes up to `REACH` stds on either side of the mean, where f may have a
+    kink.
+
+    Args:
+        rng: source of the outputs, means and stds.
+        form: `quadratic` or `gaussian`.
+        cases: number of samples.
+
+    Returns:
+        [cases], rounded to `DIGITS`.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    side = 0.5 * REACH * (nodes + 1)  # from 0 to `REACH`
+    u = np.concatenate([-side, side])
+    of_one = np.tile(0.5 * REACH * weights, 2) * np.exp(-0.5 * u**2) / np.sqrt(2 * np.pi)
+    grid = np.stack(np.meshgrid(u, u), axis=-1).reshape(-1, 2)  # [N, 2], in stds
+    density = np.outer(of_one, of_one).reshape(-1)
+    found = np.empty(cases)
+    for case in range(cases):
+        coefficients = rng.normal(size=(1, num_coefficients(form, 2))).repeat(len(grid), axis=0)
+        mean, std = rng.normal(size=(1, 2)).repeat(len(grid), axis=0), rng.uniform(0.2, 1.0, 2)
+        found[case] = density @ advantage(form, coefficients, mean + std * grid, mean, std).numpy()
+    means: np.ndarray = np.abs(found).round(DIGITS)
+    return means
 
 
 def fixed_points(config: ml_collections.ConfigDict, num_far_policy: int, starts: int) -> np.ndarray:

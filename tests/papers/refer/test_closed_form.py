@@ -11,6 +11,7 @@ from repro.evidence import records, rows
 from repro.launch.study_job import StudyJob
 from repro.papers import find_experiment
 from repro.papers.refer import closed_form, gradient_cost
+from repro.papers.refer.advantages import advantage
 from repro.papers.refer.loss import Variant
 from repro.papers.refer.vracer import VRacer, VRacerSettings
 from repro.training import devices
@@ -33,6 +34,23 @@ def test_beta_ends_at_0_with_more_far_samples_than_allowed_and_at_1_otherwise():
     config.updates = 1_000  # a single time constant
     partly = closed_form.fixed_points(config, limit + 1, starts=3)
     np.testing.assert_allclose(partly, [0.0, 0.5 * np.exp(-1), np.exp(-1)], rtol=1e-3)
+
+
+def test_targets_are_those_of_v_trace_with_weights_clipped_at_1_alone(monkeypatch):
+    assert closed_form.target_differences(np.random.default_rng(0), 6).tolist() == [0.0] * 6
+    monkeypatch.setattr(closed_form, "corrected", lambda v, a, rho, r, after, g: v + rho * (r + g * after - v))
+    assert closed_form.target_differences(np.random.default_rng(0), 6).min() > 0.1
+
+
+@pytest.mark.parametrize("form", ["quadratic", "gaussian"])
+def test_the_mean_advantage_under_the_policy_is_zero_and_that_under_another_is_not(monkeypatch, form):
+    assert closed_form.mean_advantages(np.random.default_rng(0), form, 5).tolist() == [0.0] * 5
+
+    def of_wider(form, coefficients, action, mean, std):
+        return advantage(form, coefficients, action, mean, 1.1 * std)
+
+    monkeypatch.setattr(closed_form, "advantage", of_wider)
+    assert closed_form.mean_advantages(np.random.default_rng(0), form, 5).min() > 1e-3
 
 
 @pytest.mark.parametrize(("actions", "std"), [(1, 0.2), (6, 0.2), (17, 0.2), (3, 0.5)])
@@ -106,7 +124,7 @@ def test_its_environments_are_closed_and_its_answers_exact(monkeypatch):
 
 
 @pytest.mark.slow
-def test_its_records_reproduce_six_published_numbers_and_miss_two(tmp_path, monkeypatch):
+def test_its_records_reproduce_nine_published_numbers_and_miss_two(tmp_path, monkeypatch):
     hidden = []
     monkeypatch.setattr(devices, "hide_gpus", lambda: hidden.append(True))
     fixed_points = closed_form.fixed_points
@@ -120,6 +138,9 @@ def test_its_records_reproduce_six_published_numbers_and_miss_two(tmp_path, monk
     assert not list(tmp_path.rglob("figure.*"))
     judged = rows.rows_for(stored)
     assert {row.agent: row.value for row in judged} == {
+        "target_from_vtrace": 0.0,
+        "quadratic_advantage_mean": 0.0,
+        "gaussian_advantage_mean": 0.0,
         "fixed_point_far": 0.0,
         "fixed_point_near": 1.0,
         "largest_divergence_humanoid": 850.0,
