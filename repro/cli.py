@@ -42,6 +42,8 @@ os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 USAGE_ERROR = 2
 """Exit code for input that cannot be used."""
 
+PARENT = "REPRO_PARENT"
+"""Variable of the environment in which a command that starts another one gives its name."""
 INTERRUPTED = 130
 """Exit code after Ctrl-C if nothing had to be saved."""
 
@@ -86,6 +88,11 @@ def fail(message: object, code: int = USAGE_ERROR) -> NoReturn:
         traceback.clear_frames(error.__traceback__)
     print(f"{_program()}: {message}", file=sys.stderr)
     raise SystemExit(code)
+
+
+def has_parent() -> bool:
+    """Returns whether another command has started this one, and says itself how to go on."""
+    return PARENT in os.environ
 
 
 def run(main: Callable[[list[str]], None]) -> None:

@@ -43,7 +43,7 @@ def main(argv: list[str]) -> None:
     from repro.launch.recorded_job import Stopped
     from repro.launch.workers import WorkerPool
     from repro.report.lineages import write_figure
-    from repro.training.run_directory import ORIGIN, RunDirectoryError, is_complete
+    from repro.training.run_directory import RunDirectoryError, is_complete
     from repro.training.sizes import fill_in
 
     run_dir = Path(RUN_DIR.value).resolve() if CLUSTER.value else Path(RUN_DIR.value)
@@ -78,7 +78,7 @@ def main(argv: list[str]) -> None:
     except OSError as error:
         cli.fail(f"{cli.describe_file_error(error, run_dir)}; the same command resumes it.", 1)
     message = f"{run_dir} is complete, see {figure}."
-    if not (run_dir / ORIGIN).exists():  # otherwise the command that started it evaluates it
+    if not cli.has_parent():  # otherwise the command that started it evaluates it
         message += f" Evaluate its best member with: {cli.command('repro.evaluate', f'--run_dir={best}')}"
     print(message)
 

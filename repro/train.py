@@ -59,11 +59,8 @@ STOPPING = "Stopping as soon as the current work ends, within half a minute, or 
 
 def main(argv: list[str]) -> None:
     del argv
-    from repro.training.run_directory import ORIGIN
-
+    stop = StopSignal(lambda: _say(STOPPING), lambda unended: _say(_describe_stop(None, unended)))
     run_dir = Path(RUN_DIR.value)
-    alone = not (run_dir / ORIGIN).exists()  # or the command that started this one says how to go on
-    stop = StopSignal(lambda: _say(STOPPING), lambda unended: _say(_describe_stop(None, unended, alone)))
     opened = _open_folder(run_dir)
     if opened is None:
         return
@@ -94,7 +91,7 @@ def main(argv: list[str]) -> None:
             run.remove_new()
         cli.fail_for_missing_field(error, config)
     began_at, lost = trainer.updates, False
-    stop.attach(trainer, lambda unended: _say(_describe_stop(trainer, unended, alone)))
+    stop.attach(trainer, lambda unended: _say(_describe_stop(trainer, unended)))
     if trainer.updates:
         _say(_describe_resume(run_dir, trainer, progress.lost))
     try:
@@ -132,9 +129,9 @@ def main(argv: list[str]) -> None:
     if lost:
         _start_again(stop)
     if trainer.complete:
-        _say(_describe_end(run, trainer, alone))
+        _say(_describe_end(run, trainer))
     else:
-        _say(_describe_stop(trainer, UPDATE if lost else None, alone))
+        _say(_describe_stop(trainer, UPDATE if lost else None))
     if lost:
         sys.exit(1)
 
@@ -332,7 +329,7 @@ def _describe_resume(run_dir: Path, trainer: Trainer, lost: int) -> str:
     return f"{message} At least {lost:,} {trainer.unit} that came after this checkpoint are lost." if lost else message
 
 
-def _describe_end(run: RunDirectory, trainer: Trainer, alone: bool) -> str:
+def _describe_end(run: RunDirectory, trainer: Trainer) -> str:
     """Returns the message of a complete run; the command to evaluate it is left out if another command started it."""
     from repro.training.progress_line import format_score
     from repro.training.trainer import RECENT_GAMES
@@ -348,7 +345,7 @@ def _describe_end(run: RunDirectory, trainer: Trainer, alone: bool) -> str:
     )
     if trainer.actor_restarts:
         message += f" Restarted actors: {trainer.actor_restarts}, see {run.actors}."
-    if not alone:
+    if cli.has_parent():
         return message
     return f"{message} Evaluate it with: {cli.command('repro.evaluate', f'--run_dir={run.path}')}"
 
@@ -376,13 +373,14 @@ def _describe_checkpoint(run_dir: Path) -> str:
     return f"The last good checkpoint is in {run_dir / 'checkpoints'}." if has_saved(run_dir) else "Nothing was saved."
 
 
-def _describe_stop(trainer: Trainer | None, unended: str | None, alone: bool) -> str:
+def _describe_stop(trainer: Trainer | None, unended: str | None) -> str:
     """Returns the message of a stopped run; it does not access the run's folder, whose disk may hang.
+
+    The command to go on is left out if another command started this one.
 
     Args:
         trainer: trainer of the run; None if it was still being built.
         unended: as in `StopSignal.attach`.
-        alone: whether no other command started this one; that command says how to go on.
     """
     if trainer is None:
         message, verb = "Stopped while loading; the run is as it was before.", "Start again"
@@ -391,7 +389,7 @@ def _describe_stop(trainer: Trainer | None, unended: str | None, alone: bool) ->
     else:
         message = f"Stopped at the last checkpoint, since {unended}." if unended else "Stopped and saved."
         verb = "Resume"
-    return f"{message} {verb} with: {cli.command('repro.train', *sys.argv[1:])}" if alone else message
+    return message if cli.has_parent() else f"{message} {verb} with: {cli.command('repro.train', *sys.argv[1:])}"
 
 
 def _say(message: str) -> None:

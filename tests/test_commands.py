@@ -835,15 +835,17 @@ def test_reproduce_stops_and_its_run_is_saved(tmp_path, number):
     process = subprocess.Popen(
         [sys.executable, "-m", "repro.reproduce", "--paper=impala", "--scale=smoke", *folders],
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell in the background ignores it
     )
     run_dir = tmp_path / "impala/atari_shallow/pong/impala_shallow/smoke/seed_1"
     wait_for_rows(run_dir, 3)
     process.send_signal(number)
-    stdout, _ = process.communicate(timeout=60)
+    stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 0
     assert "The run is not finished; the same command resumes it." in stdout
+    assert "Stopped and saved." in stderr
+    assert "Resume with" not in stderr  # training alone would make no record
     newest = max((run_dir / "checkpoints").glob("checkpoint_*"))
     assert int(newest.name.removeprefix("checkpoint_")) >= read_progress(run_dir / "progress.csv")[-1]["updates"]

@@ -28,6 +28,7 @@ def find_interval(
     best: int | None,
     rng: np.random.Generator,
     confidence: float = intervals.LEVEL,
+    missing: int = 0,
 ) -> statistics.Interval | None:
     """Returns the interval of a claim's number, by the method of the claim's kind; None if it has none.
 
@@ -40,12 +41,14 @@ def find_interval(
         best: how many runs of each agent count; None for all.
         rng: random numbers of the resamples.
         confidence: confidence level in (0, 1).
+        missing: number of other tasks, which may have any result; 0 for a claim that is not about each task.
     """
     together, matched = _are_dependent(tasks), are_matched(claim, tasks)
     if claim.over_tasks is task_aggregates.largest:
-        return largest_interval(claim, tasks, confidence)
+        found = largest_interval(claim, tasks, confidence)
+        return (found[0], math.inf) if found and missing else found
     if claim.task_interval is None:
-        return bootstrap_interval(claim, tasks, rng, confidence, best, together) if matched else None
+        return bootstrap_interval(claim, tasks, rng, confidence, best, together, missing) if matched else None
     interval = None
     if best is not None and any(len(runs) > best for by_agent in tasks for runs in by_agent):
         interval = reselected_interval(claim, tasks, best, rng, together, matched, confidence)
@@ -78,6 +81,7 @@ def bootstrap_interval(
     confidence: float = intervals.LEVEL,
     best: int | None = None,
     together: Sequence[bool] | None = None,
+    missing: int = 0,
 ) -> statistics.Interval | None:
     """Returns the percentile bootstrap interval of a claim, at the level that `statistics.expanded_level` gives.
 
@@ -99,6 +103,7 @@ def bootstrap_interval(
         best: how many runs of each agent count; None for all.
         together: for each agent, whether its i-th record of each task is of the same run or has the same settings, so
             that they are resampled together; None if no agent's are. Ignored for a count.
+        missing: for a count: number of other tasks, which are open.
 
     Returns:
         Interval, or None with fewer than `statistics.MIN_BOOTSTRAP_RUNS` runs of an agent on a task, or if all
@@ -119,7 +124,7 @@ def bootstrap_interval(
         weights = [_weights(*pair, best) for pair in zip(by_agent, counts)]
         numbers.append([claim.of_task([by_agent[i] for i in part])([weights[i] for i in part]) for part in parts])
     if claim.count is not None:
-        return _count_interval(claim, tasks, parts, numbers, confidence)
+        return _count_interval(claim, tasks, parts, numbers, confidence, missing)
     tail = _tail(tasks, confidence, together)
     resampled = claim.over_tasks(np.stack([of_all for (of_all,) in numbers]))
     low, high = map(statistics.rounded, _ends(claim, resampled, tail))
@@ -276,6 +281,7 @@ def _count_interval(
     parts: Sequence[tuple[int, ...]],
     numbers: Sequence[Sequence[np.ndarray]],
     confidence: float,
+    missing: int,
 ) -> statistics.Interval:
     """Returns the interval of a count; a task with too few runs for any order counts as open.
 
@@ -285,7 +291,9 @@ def _count_interval(
         parts: indices of the agents of each comparison.
         numbers: for each task and each comparison the numbers of the resamples, [R].
         confidence: confidence level of all tasks together.
+        missing: number of other tasks, which are open.
     """
+    assert claim.count is not None
     of_each = level_of_each(len(tasks), confidence)
     of_part = level_of_each(len(parts), of_each)
     ends = []
@@ -300,6 +308,7 @@ def _count_interval(
                 "place": (1 + sum(lows) - len(lows), 1 + sum(highs) - len(highs)),
             }[claim.joined_by]
         )
+    ends += [claim.count(len(tasks[0]))] * missing
     low, high = (float(claim.over_tasks(np.array(end)[:, None])[0]) for end in zip(*ends))
     if low == high:
         reach = COUNT_REACH if claim.takes_all_tasks else COUNT_REACH / len(tasks)

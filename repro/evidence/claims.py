@@ -63,7 +63,7 @@ def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, referenc
             result = _measure(printed, claim, usable, rng)
             if len(usable) < total:
                 if claim.is_of_each_task:
-                    alternatives = _with_missing(printed, claim, usable, result.interval)
+                    alternatives = _with_any_result_elsewhere(printed, claim, usable)
                 else:
                     alternatives = _without_each(printed, claim, usable)
                 result = dataclasses.replace(result, alternatives=alternatives)
@@ -159,7 +159,8 @@ def foreign_settings(printed: PublishedRow, claim: Claim, by_agent: Sequence[Rec
             if ours.get(name) != value and name not in not_printed
         ]
         if odd:
-            return f"{group[0]['agent']} at scale {group[0]['scale']} is not the paper's: {', '.join(sorted(odd))}"
+            agent, scale = group[0]["agent"], group[0]["scale"]
+            return f"the settings of {agent} at scale {scale} are not the paper's: {', '.join(sorted(odd))}"
     return ""
 
 
@@ -226,14 +227,18 @@ def _measure(
     tasks: Mapping[str, Sequence[Records]],
     rng: np.random.Generator,
     confidence: float = statistics.LEVEL,
+    missing: int = 0,
 ) -> ClaimResult:
-    """Returns our result from tasks whose runs can answer the claim; at least one of them counts."""
+    """Returns our result from tasks whose runs can answer the claim; at least one of them counts.
+
+    The interval is that of these tasks and of `missing` other ones, which may have any result.
+    """
     every = [by_agent for by_agent in tasks.values() if claim.belongs(_chosen(printed, by_agent))]
     counted = [_chosen(printed, by_agent) for by_agent in every]
     best = comparisons.number_of_best(printed, [record for by_agent in every for runs in by_agent for record in runs])
     numbers = [claim.of_task(by_agent)(task_measures.equal_weights(by_agent)) for by_agent in counted]
     value = statistics.rounded(claim.over_tasks(np.stack(numbers))[0])
-    interval = claim_intervals.find_interval(claim, every, counted, numbers, best, rng, confidence)
+    interval = claim_intervals.find_interval(claim, every, counted, numbers, best, rng, confidence, missing)
     total = comparisons.number_of_tasks(printed.task)
     shortfalls = (f"{len(tasks)} of {total} tasks",) if len(tasks) < total else ()
     groups = [group for by_agent in counted for group in by_agent]
@@ -252,30 +257,16 @@ def _measure(
     return ClaimResult(value, interval, groups, groups, shortfalls, "; ".join(notes), candidates)
 
 
-def _with_missing(
-    printed: PublishedRow,
-    claim: Claim,
-    tasks: Mapping[str, Sequence[Records]],
-    interval: statistics.Interval | None,
+def _with_any_result_elsewhere(
+    printed: PublishedRow, claim: Claim, tasks: Mapping[str, Sequence[Records]]
 ) -> dict[str, statistics.Interval | None]:
     """Returns, by a name in words, the interval if the tasks without runs may have any result.
 
-    So a task can refute what is said of all tasks, and cannot support it.
-
-    Args:
-        printed, claim: the row and its kind of claim, which is about each task.
-        tasks: runs of each agent on the tasks at hand.
-        interval: interval from these.
+    So an answer stands only if no result on the other tasks could change it.
     """
-    if interval is None:
-        return {}
-    low, high = interval
-    if claim.count is None:
-        return {"with any result on the other tasks": (low, math.inf)}
-    share = len(tasks) / comparisons.number_of_tasks(printed.task)
-    lowest, highest = claim.count(len(next(iter(tasks.values()))))
-    of_all = share * low + (1 - share) * lowest, share * high + (1 - share) * highest
-    return {"with any result on the other tasks": of_all}
+    missing = comparisons.number_of_tasks(printed.task) - len(tasks)
+    found = _measure(printed, claim, tasks, np.random.default_rng(0), missing=missing)
+    return {"with any result on the other tasks": found.interval}
 
 
 def _without_each(

@@ -169,7 +169,12 @@ def shortage(
         return ""
     found = [_usable(printed, runs, task, others, needs) for task in tasks]
     short = [name for name in found[0] if max(len(by_agent[name]) for by_agent in found) < min_runs]
-    runs_of = f"{min_runs} run{'s' if min_runs > 1 else ''} of {', '.join(short) or 'each agent, at one scale,'}"
+    every = (
+        "each agent, at one scale and with the same settings,"
+        if "best" in printed.protocol
+        else "each agent, at one scale,"
+    )
+    runs_of = f"{min_runs} run{'s' if min_runs > 1 else ''} of {', '.join(short) or every}"
     where = "one task" if printed.task in TASK_SETS else printed.task
     where += f" at scale {printed.protocol['scale']}" if "scale" in printed.protocol else ""
     holding = f", with {' and '.join(need.rpartition('.')[2] for need in needs)}" if needs else ""

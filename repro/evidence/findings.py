@@ -52,7 +52,7 @@ def _judge_alone(printed: PublishedRow, ours: Result, share: float | None, rando
         may_turn = "agrees" if stays_under else "contradicts"  # since more training raises a score
         if found == may_turn and too_early and _reached_by_training(printed):
             return "undecided"
-        if found == "contradicts" and printed.claim is None and _may_be_chance(printed, ours):
+        if find_doubt(printed, ours, random):
             return "undecided"
         is_score = printed.statement is None and printed.better == "more"
         if found == "agrees" and is_score and (random is None or printed.value <= random):
@@ -60,13 +60,25 @@ def _judge_alone(printed: PublishedRow, ours: Result, share: float | None, rando
     return found
 
 
-def _may_be_chance(printed: PublishedRow, ours: Result) -> bool:
-    """Returns whether a score misses the printed one with too few runs to show their spread, or too few to choose from.
+def find_doubt(printed: PublishedRow, ours: Result, random: float | None) -> str:
+    """Returns why a score that our runs miss may still be reached by others, in words; empty if it is not so.
 
-    The interval of a few runs is over their games. The best of few runs are worse than the paper's best of many.
+    An interval over games does not show how far other runs may be. The best of few are worse than the best of many.
+
+    Args:
+        printed: the row.
+        ours: our result for it.
+        random: as for `judge`.
     """
-    runs, best = len(ours.fields["seeds"]), printed.protocol.get("best")
-    return runs < MIN_BOOTSTRAP_RUNS or (best is not None and runs < expected_runs(printed, learned=True))
+    if printed.value is None or not ours.fields or printed.claim is not None or printed.measure != "evaluation":
+        return ""
+    if not ours.learned or _compare(printed, ours, random) != "contradicts":
+        return ""
+    if ours.fields["interval_over"] != "seeds":
+        return "other runs may reach it, since the interval is over games"
+    fewer = "best" in printed.protocol and len(ours.fields["seeds"]) < expected_runs(printed, learned=True)
+    is_below = ours.fields["value"] < printed.value
+    return "other settings may reach it, since the paper has the best of more" if fewer and is_below else ""
 
 
 def _compare(printed: PublishedRow, ours: Result, random: float | None) -> Finding:

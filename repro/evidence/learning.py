@@ -86,7 +86,8 @@ def find_lack(
 
     If the best of many runs were chosen, one of them must be surely above random play by its own games, at the level
     for all runs. Their mean must also be above a limit that the best untrained policies seldom surpass: each one does
-    with the chance `CHANCE` over the fewest runs that count.
+    with the same chance over the fewest runs that count. Limits hold for normal scores; scores of untrained policies
+    with a long tail surpass them more often.
 
     Args:
         enough: rule of the claim for which agents must have learned.
@@ -107,7 +108,8 @@ def find_lack(
         tail = chance / sum(map(len, chosen_from))
         lows = [max(_low([record], tail) for record in runs) for runs in by_agent]
         every = [record for runs in chosen_from for record in runs]
-        starts = [_untrained(every, CHANCE / min(map(len, by_agent)), 1)] * len(by_agent)
+        tail = chance / len(by_agent) / min(map(len, by_agent))
+        starts = [_untrained(every, tail, 1)] * len(by_agent)
     else:
         lows = [_low(runs, chance / len(by_agent)) for runs in by_agent]
         starts = [_untrained(runs, chance / len(by_agent), len(runs)) for runs in chosen_from]

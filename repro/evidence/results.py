@@ -78,9 +78,9 @@ def answer_task(printed: published.PublishedRow, groups: Mapping[Key, Group], fi
         for other, otherwise in printed.protocol.get("readings", {}).items():
             named = comparisons.experiment_and_agent(printed, other)
             read = summarize_runs(groups.get((paper, named[0], task, named[1]), Group(())).records, field)
-            ends = (read["value"], read["value"]) if read.get("exact") else read.get("interval")
-            answer = f", which gives {read['value']:.4g}" if read else ""
-            alternatives[f"if {otherwise}{answer}"] = ends
+            if read:
+                ends = (read["value"], read["value"]) if read.get("exact") else read["interval"]
+                alternatives[f"if {otherwise}, which gives {read['value']:.4g}"] = ends
     shortfalls, more = _of_search(printed, counted_runs, group.records)
     return Result(fields, "; ".join([*notes, *more]), group.records, shortfalls, alternatives)
 

@@ -227,6 +227,8 @@ def printed_row(
         notes.append("no random player's record to compare with")
     if dissent := findings.find_dissent(printed, ours, share, beside):
         notes.append(f"the answer differs {' or '.join(dissent)}")
+    if doubt := findings.find_doubt(printed, ours, beside):
+        notes.append(doubt)
     if not ours.fields and printed.cannot_run is not None:
         notes.append(f"needs {printed.cannot_run}")
     return Row(

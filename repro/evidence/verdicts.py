@@ -20,8 +20,9 @@ MEANINGS: Mapping[Verdict, str] = {
     "contradicts": "Our interval contradicts the published number or statement, and nothing of the paper's protocol is "
     "missing: budget, runs, evaluation, tasks and settings.",
     "undecided": "Our interval contains values that agree and values that do not; or there are too few runs, no margin "
-    "for a number to be met, or too little training to decide; or the answer depends on a single one of several tasks "
-    "or on how something that the paper leaves open is read; or random play reaches the printed score as well.",
+    "for a number to be met, or too little training to decide; or the answer depends on a single one of several tasks, "
+    "on tasks without runs or on how something that the paper leaves open is read; or other runs may reach a score "
+    "that few of ours miss; or random play reaches the printed score as well.",
     "not run": "There are no records yet.",
     "cannot run here": "The row needs hardware, an environment or an agent that this project does not have, or "
     "something that the paper does not print. The note says which.",

@@ -208,8 +208,9 @@ class TrainingJob(RecordedJob):
         self._check_stop()
         command = [sys.executable, "-m", module, *arguments]
         output = log.open("a") if log else None
+        environment = {**os.environ, cli.PARENT: "repro.reproduce"}
         self._process = subprocess.Popen(
-            command, stdout=output, stderr=output, preexec_fn=lambda: _prepare_process(cores)
+            command, stdout=output, stderr=output, env=environment, preexec_fn=lambda: _prepare_process(cores)
         )
         try:
             code = self._process.wait()

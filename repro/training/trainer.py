@@ -55,7 +55,7 @@ class EpisodeLog:
         self._means: tuple[int, float, dict[str, float]] | None = None  # games, mean return, scalars
 
     def close(self) -> None:
-        """Leaves out all games that end from now on, beside or after the last update."""
+        """Leaves out all games that end from now on; called at the last update, beside which actors play on."""
         with self._lock:
             self._closed = True
 

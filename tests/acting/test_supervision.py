@@ -332,7 +332,7 @@ def test_a_run_goes_on_after_failures_and_says_how_many(tmp_path, monkeypatch, s
 
 def test_games_that_end_after_the_last_update_do_not_count(tmp_path):
     """Actors play on until the run is closed."""
-    loop, episodes, _ = make_loop(tmp_path, updates=5)
+    loop, episodes, _ = make_loop(tmp_path, updates=5, schedule="async")
     last = list(loop)[-1]
     time.sleep(0.5)
     loop.close()

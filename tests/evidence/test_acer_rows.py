@@ -185,7 +185,7 @@ def test_runs_of_other_scales_or_of_one_seed_are_named():
     assert row.note == "needs 2 runs of acer_ratio_1 on one task"
     made = _control("acer") + _control("a3c", scale="paper")
     row = _rows(made)["Section 1", "acer_control", "ACER over A3C, sample efficiency in continuous control"]
-    assert row.note == "needs 2 runs of each agent, at one scale, on one task, with curve"
+    assert row.note == "needs 2 runs of each agent, at one scale and with the same settings, on one task, with curve"
 
 
 @pytest.mark.parametrize(

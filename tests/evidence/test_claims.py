@@ -273,6 +273,14 @@ def test_a_task_on_which_all_score_the_same_is_neither_won_nor_lost(tmp_path):
         assert (row.value, row.interval, row.finding) == (2.5, (0.0, 5.0), "undecided")
 
 
+def test_tasks_that_are_surely_won_count_in_full_beside_open_ones(tmp_path):
+    made = make_runs("impala_shallow", *[{"final": 10.0 + i} for i in range(6)], games=GAMES[:4])
+    made += make_runs("other", *[{"final": 4.0 + 0.1 * i} for i in range(6)], games=GAMES[:4])
+    for value, finding in ((0.8, "agrees"), (0.81, "undecided")):
+        wanted = SHARE | {"value": value, "better": "more"}
+        assert make_row(tmp_path, made, task="atari5", protocol=TO_OTHER, **wanted).finding == finding
+
+
 @pytest.mark.parametrize(("value", "better", "finding"), [(0.3, "more", "undecided"), (0.9, "more", "contradicts")])
 def test_a_share_of_tasks_holds_whatever_happens_on_the_others(tmp_path, value, better, finding):
     """One of two is won: of five, one to four may be."""

@@ -20,11 +20,13 @@ def test_full_budget_is_judged():
     assert (few.verdict, few.shortfalls) == ("agrees", ("50 of 200 episodes",))
 
 
-@pytest.mark.parametrize(("runs", "finding"), [(1, "undecided"), (3, "undecided"), (4, "contradicts")])
+@pytest.mark.parametrize(("runs", "finding"), [(1, "undecided"), (2, "contradicts")])
 def test_a_score_is_missed_only_by_enough_runs_to_show_their_spread(tmp_path, runs, finding):
     """Even where the paper has a single run; one that reaches the score agrees."""
-    low, high = full_runs(runs, final=-5.0), full_runs(runs, final=16.0)
-    assert make_one(tmp_path, low, n_seeds=1).finding == finding
+    low, high = full_runs(runs, final=-5.0), full_runs(runs, final=19.0)
+    missed = make_one(tmp_path, low, n_seeds=1)
+    doubt = "other runs may reach it, since the interval is over games"
+    assert (missed.finding, missed.note) == (finding, doubt if finding == "undecided" else "")
     assert make_one(tmp_path, high, n_seeds=1).finding == "agrees"
 
 
@@ -33,7 +35,10 @@ def test_the_best_of_few_runs_do_not_miss_what_the_best_of_many_reach(tmp_path, 
     made = full_runs(runs, final=10.0)
     for record in made:
         record["sampled_hparams"] = {"learner.learning_rate": 1e-3}
-    assert make_one(tmp_path, made, value=20.0, protocol={"best": 3}, n_seeds=24).finding == finding
+    missed = make_one(tmp_path, made, value=20.0, protocol={"best": 3}, n_seeds=24)
+    assert missed.finding == finding
+    doubt = "other settings may reach it, since the paper has the best of more"
+    assert missed.note.endswith(doubt) == (finding == "undecided")
     assert make_one(tmp_path, made, value=5.0, protocol={"best": 3}, n_seeds=24).finding == "agrees"
 
 

@@ -189,7 +189,7 @@ def test_an_opponent_with_settings_neither_the_paper_s_nor_ours_answers_nothing(
     if reason is None:
         assert found.value is not None
     else:
-        assert found == f"other at scale paper is not the paper's: {reason}"
+        assert found == f"the settings of other at scale paper are not the paper's: {reason}"
 
 
 def test_settings_that_both_agents_change_alike_are_counted(tmp_path):
@@ -202,7 +202,7 @@ def test_settings_that_both_agents_change_alike_are_counted(tmp_path):
     deep = changed | {"experiments": ["atari_deep"]}
     row = make_row(tmp_path, made, settings=[deep], protocol={"against": ["atari_deep/impala_deep"]}, **SPEED)
     assert (row.verdict, row.seeds, row.shortfalls) == ("not run", (), ())
-    assert row.note == "impala_deep at scale paper is not the paper's: learner.batch_size 32 for 64"
+    assert row.note == "the settings of impala_deep at scale paper are not the paper's: learner.batch_size 32 for 64"
     both = row.note, {"against": ["other", "atari_deep/impala_deep"]}
     row = make_row(tmp_path, made, settings=[deep], protocol=both[1], **SPEED)
     assert (row.verdict, row.shortfalls, row.note) == ("agrees", ("without atari_deep/impala_deep",), both[0])

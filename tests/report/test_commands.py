@@ -174,6 +174,11 @@ def test_changed_published_number_is_a_fault(results, tmp_path):
             {"agent": "ctrace_gamma01"},
             "name an agent 'ctrace_gamma01', which ctrace/dqn does not have; did you mean",
         ),
+        (
+            "tabular_fig7",
+            {"protocol": {"readings": {"tabular_fig3/control_erly": "it is meant otherwise"}}},
+            "name an agent 'control_erly', which ctrace/tabular_fig3 does not have; did you mean 'control_early",
+        ),
         ("dqn", {"experiment": "dqm"}, "name an experiment that cannot be used: There is no experiment ctrace/dqm in "),
         ("dqn", {"task": "alein"}, "name a task 'alein', which ctrace/dqn does not have: No Atari game is called"),
         ("dqn", {"task": "Alien"}, "name a task 'Alien', which ctrace/dqn does not have by this name; it is 'alien'."),

@@ -156,7 +156,7 @@ def policy_gradient(
     value = traces.expected_value(q, tf.exp(log_pi))  # [T, B]
 
     log_c = math.log(truncation)
-    weight = tf.exp(tf.minimum(tf.minimum(log_c, log_rho_a) - log_pi_a, MAX_LOG_QUOTIENT))  # min(c, rho) / phi_a
+    weight = tf.exp(tf.minimum(tf.minimum(log_c, log_rho_a) - log_pi_a, MAX_LOG_QUOTIENT))  # min(c, rho) / phi_a [T, B]
     truncated = tf.one_hot(actions, logits.shape[-1]) * (weight * (constant(q_ret) - value))[..., tf.newaxis]
     correction = correction_weight(log_rho, truncation) * (q - value[..., tf.newaxis])
     return truncated + correction
