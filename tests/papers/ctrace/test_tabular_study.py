@@ -579,8 +579,11 @@ def reproduce(*arguments: str, folder: Path) -> list[str]:
 def test_tabular_stands_for_every_figure_and_an_unknown_name_is_one_sentence(tmp_path):
     reproduce_module = importlib.import_module("repro.reproduce")
     known = [module.__name__.split(".")[-1] for module in (*CONFIGS, *READINGS)]
-    assert list(reproduce_module._expand(["tabular"], known)) == known
-    assert list(reproduce_module._expand(["tabular_fig3"], known)) == ["tabular_fig3"]
+    said = []
+    assert list(reproduce_module._expand(["tabular"], known, said.append)) == known
+    assert said == [f"--experiment=tabular stands for {', '.join(known)}."]
+    assert list(reproduce_module._expand(["tabular_fig3", "all"], known, said.append)) == ["tabular_fig3", *known]
+    assert len(said) == 1
     done = subprocess.run(reproduce("--experiment=tab", folder=tmp_path), capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
     assert "no experiment 'tab' in paper_configs/ctrace" in done.stderr
