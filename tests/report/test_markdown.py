@@ -79,6 +79,20 @@ def test_a_sentence_that_agents_answer_in_part_has_the_verdict_of_all_its_rows()
     assert "reproduced 1 of 2," in trained_note([done, dataclasses.replace(of_study, sentence="other")])
 
 
+def test_reproduced_rows_that_can_hardly_come_out_otherwise_are_counted(committed):
+    proven = dataclasses.replace(
+        ROW, finding="agrees", shortfalls=(), sentence="both", note="It can hardly come out otherwise: it is proven."
+    )
+    other = dataclasses.replace(proven, note="It might have come out otherwise.")
+    said = "can hardly come out otherwise: they are proven, and test the code."
+    assert f"Of the reproduced, 1 {said}" in trained_note([proven, dataclasses.replace(other, sentence="third")])
+    assert f"Of the reproduced, 0 {said}" in trained_note([proven, other])  # one sentence
+    open_, agreed = dataclasses.replace(proven, finding="undecided"), dataclasses.replace(other, sentence="third")
+    assert f"Of the reproduced, 0 {said}" in trained_note([open_, agreed])
+    (count,) = re.findall(rf"Of the reproduced, (\d+) {said}", results_page(committed))
+    assert int(count) > 10
+
+
 def test_main_claims_stand_first_with_their_own_findings(committed):
     page = results_page([NOT_RUN, CLAIM, dataclasses.replace(CLAIM, main=True, note="printed the wrong way round")])
     assert [line for line in section(page, "## Main claims").splitlines() if line.startswith("| IMPALA")] == [
