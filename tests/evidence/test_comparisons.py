@@ -96,6 +96,10 @@ def test_the_weakest_of_several_comparisons_counts(tmp_path):
     protocol = CLAIM["protocol"] | {"against": ["other", "third"]}
     assert _row(tmp_path, made, protocol=protocol).value == 0.0
     assert _row(tmp_path, made, protocol=protocol, better="under").value == 1.0
+    made = _runs("impala_shallow", (500.0, 510.0)) + _runs("other", (1.0, 505.0)) + _runs("third", (600.0, 505.0))
+    for better, value in (("above", 0.25), ("under", 0.75)):  # both are undecided
+        row = _row(tmp_path, made, task=GAMES[0], protocol=protocol, better=better)
+        assert (row.value, row.finding) == (value, "undecided")
 
 
 def test_a_comparison_that_is_open_counts_before_one_that_agrees_with_a_lower_number(tmp_path):

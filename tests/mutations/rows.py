@@ -220,7 +220,7 @@ VARIANTS = [
     Variant(
         "claim: a task is lost to one of several at the level of one",
         CLAIM_INTERVALS,
-        "_of_each(len(parts), of_each)",
+        "level_of_each(len(parts), of_each)",
         "of_each",
         f"{TEST_CLAIM_INTERVALS}::test_a_task_of_agents_that_are_alike_is_seldom_won_or_lost_by_chance",
         slow=True,
