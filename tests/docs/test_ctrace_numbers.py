@@ -338,11 +338,16 @@ DQN_RUNS = {
 def test_the_agents_of_ctrace_have_these_records_alone():
     files = [path for name in ("dqn", "r2d2") for path in (COMMITTED / "ctrace" / name).glob("*/*/seed_*.json")]
     trained = {path.relative_to(COMMITTED / "ctrace").parts[:-1] for path in files if path.parent.name != "random"}
-    assert trained == {("dqn", task, agent) for task, agent in DQN_RUNS} | {("r2d2", "breakout", "ctrace")}
-    ends = [record["evaluation"]["mean"] for record in records("ctrace", "r2d2", "breakout", "ctrace")]
-    (random,) = records("ctrace", "r2d2", "breakout", "random")
-    numbers = (*ends, random["evaluation"]["mean"])
-    assert in_ctrace("They end at {:.1f} and {:.1f}, where a random player has {:.1f}.".format(*numbers))
+    assert trained == {("dqn", task, agent) for task, agent in DQN_RUNS} | {
+        ("r2d2", "breakout", agent) for agent in ("ctrace", "retrace")
+    }
+    ends = [
+        record["evaluation"]["mean"]
+        for agent in ("ctrace", "retrace", "random")
+        for record in records("ctrace", "r2d2", "breakout", agent)
+    ]
+    of_agents = "{:.1f} and {:.1f} with C-trace and at {:.1f} and {:.1f} with Retrace"
+    assert in_ctrace(f"They end at {of_agents}, where a random player has {{:.1f}}.".format(*ends))
 
 
 @pytest.mark.parametrize(("task", "agent"), DQN_RUNS)
