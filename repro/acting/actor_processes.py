@@ -234,7 +234,7 @@ class ActorProcesses:
         Raises:
             ActorPoolError: an actor cannot be started.
         """
-        self._say()
+        self._supervision.report(self._lines)
         if self._error is not None:
             raise self._error
 
@@ -260,11 +260,7 @@ class ActorProcesses:
                 keeper.join(timeout=max(0.0, deadline - time.monotonic()))
             if not any(keeper.is_alive() for keeper in self._keepers):
                 break
-        self._say()
-
-    def _say(self) -> None:
-        while self._lines:
-            self._supervision.warn(self._lines.popleft())
+        self._supervision.report(self._lines)
 
     def _supervise(self, i: int, address: str) -> None:
         """Runs actor i until the run ends, or until it cannot be started."""

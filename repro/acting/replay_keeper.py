@@ -137,7 +137,7 @@ class ReplayKeeper(ActorProcesses):
             totals = self.totals
             what = "the sequences of the last one" if self._saved is not None else "no sequences"
             self._lines.append(f"The replay is not available: this checkpoint has {what}.")
-        self._say()  # the run may end with it
+        self._supervision.report(self._lines)  # the run may end with it
         write_totals(folder, totals)
 
     def confirm_saved(self, folder: Path) -> None:

@@ -79,6 +79,11 @@ class Supervision(NamedTuple):
     logs: Path
     silent_seconds: float = SILENT_SECONDS
 
+    def report(self, lines: deque[str]) -> None:
+        """Warns of all lines that other threads have left, and removes them; called in the learner's thread."""
+        while lines:
+            self.warn(lines.popleft())
+
 
 class Place:
     """The place of one actor of a run, held by one thread; only that thread changes it.
@@ -145,7 +150,7 @@ class SupervisedActors:
         for place in self.places:
             if place.began is None and not place.actor.abandoned:
                 _close(place.actor)
-        self._say()
+        self._supervision.report(self._lines)
 
     def get_counters(self) -> dict[str, dict[str, np.ndarray]]:
         """Returns the numbers of the games that each actor began, where games are numbered (`Actor.get_counters`)."""
@@ -209,7 +214,7 @@ class SupervisedActors:
 
     def check(self) -> list[Place]:
         """Reports what happened since the last call, in the learner's thread; returns the places whose actors hang."""
-        self._say()
+        self._supervision.report(self._lines)
         now, limit = self._clock.look(), self._supervision.silent_seconds
         return [place for place in self.places if place.began is not None and now - place.began > limit]
 
@@ -220,10 +225,6 @@ class SupervisedActors:
         successor = Place(place.index, place.actor, fault, place.restarts, place.failures)
         self.places[place.index] = successor
         return successor
-
-    def _say(self) -> None:
-        while self._lines:
-            self._supervision.warn(self._lines.popleft())
 
     def _is_current(self, place: Place) -> bool:
         return self.places[place.index] is place

@@ -58,8 +58,9 @@ def shares(
         seeds[run._replace(seed=1)].append(run.seed)
     for run, of_run in seeds.items():
         record = _prospect(run.paper, run.experiment, run.agent, run.scale, configs_dir)
+        made = [{**record, "seed": seed} for seed in of_run]
         for task in learns_together(run, configs_dir) or (run.task,):
-            held[run.paper, run.experiment, task, run.agent] += [{**record, "seed": seed} for seed in of_run]
+            held[run.paper, run.experiment, task, run.agent] += made
     agents = {(paper, experiment, agent) for paper, experiment, _, agent in held}
     known = published.papers(published_dir)
     found = {}

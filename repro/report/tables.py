@@ -165,16 +165,17 @@ def shortfalls(row: Row) -> str:
 
 def lacking(row: Row) -> str:
     """Returns the part of `shortfalls` that is less than the paper's protocol or differs from it."""
-    return ", ".join(_but_assumed(row)) if row.published is not None else ""
+    return ", ".join(_parts(row, are_assumed=False))
 
 
 def assumed(row: Row) -> str:
     """Returns the part of `shortfalls` that says what is assumed."""
-    return ", ".join(row.shortfalls[len(_but_assumed(row)) :]) if row.published is not None else ""
+    return ", ".join(_parts(row, are_assumed=True))
 
 
-def _but_assumed(row: Row) -> Sequence[str]:
-    return [text for text in row.shortfalls if not text.startswith(findings.ASSUMED)]
+def _parts(row: Row, are_assumed: bool) -> list[str]:
+    found = row.shortfalls if row.published is not None else ()
+    return [text for text in found if text.startswith(findings.ASSUMED) == are_assumed]
 
 
 def sentence(text: str) -> str:

@@ -1065,7 +1065,7 @@ VARIANTS = [
     Variant(
         "replay: nobody is told that a checkpoint has the replay of the one before",
         REPLAY_KEEPER,
-        "        self._say()",
+        "        self._supervision.report(self._lines)",
         "        pass",
         f"{TEST_REMOTE_REPLAY}::test_a_checkpoint_during_a_restart_takes_over_what_the_last_one_has_and_waits_for_nothing",
     ),

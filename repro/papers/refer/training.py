@@ -279,11 +279,11 @@ class ReferTrainer(ControlTrainer):
         )
         beta = np.empty(len(steps))
         memory.set_c_max(c_max[-1])
+        num_far_policy, size, fraction = memory.num_far_policy, len(memory), settings.max_far_policy_fraction
         for i, t in enumerate(times):
             beta[i] = self._beta
             step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)
-            fraction = settings.max_far_policy_fraction
-            self._beta = update_beta(self._beta, memory.num_far_policy, len(memory), fraction, step_size)
+            self._beta = update_beta(self._beta, num_far_policy, size, fraction, step_size)
         if settings.prioritised is None:
             indices, weight = memory.sample(self._sampling_rng, len(steps) * settings.batch_size), None
         else:
