@@ -156,7 +156,7 @@ def _share_interval(share: float, runs: int, confidence: float = intervals.LEVEL
     return intervals.share_interval(round(share * runs), runs, confidence)
 
 
-def _to_level(of_task: OfTask, *needs: str) -> Claim:
+def _to_their_level(of_task: OfTask, *needs: str) -> Claim:
     return Claim(
         of_task,
         task_aggregates.median,
@@ -165,6 +165,17 @@ def _to_level(of_task: OfTask, *needs: str) -> Claim:
         learned=learning.last,
         level=task_measures.their_level,
         never="a level that is not reached",
+    )
+
+
+def _to_common_level(of_task: Callable[..., Callable[[BootstrapWeights], np.ndarray]], *needs: str) -> Claim:
+    return Claim(
+        functools.partial(of_task, to_common_level=True),
+        task_aggregates.median,
+        needs,
+        resamples=statistics.CURVE_RESAMPLES,
+        learned=all,
+        level=task_measures.common_level,
     )
 
 
@@ -296,7 +307,7 @@ _OF_NORMALISED: Mapping[str, Claim] = {
     "human_capped_mean_difference": _difference_of_normalised(task_aggregates.mean_capped),
     "human_normalised_mean_ratio": _ratio_of_normalised(task_aggregates.mean),
     "human_normalised_median_ratio": _ratio_of_normalised(task_aggregates.median),
-    "human_gap_mean_ratio": _ratio_of_normalised(task_aggregates.mean_gap),
+    "human_capped_mean_ratio": _ratio_of_normalised(task_aggregates.mean_capped),
     "human_normalised_mean_ratio_of_leads": _ratio_of_leads(task_aggregates.mean),
     "human_normalised_median_ratio_of_leads": _ratio_of_leads(task_aggregates.median),
 }
@@ -345,8 +356,9 @@ CLAIMS: Mapping[str, Claim] = {
         learned=all,
         level=task_measures.common_level,
     ),
-    "frames_ratio": _to_level(task_measures.ratio_of_frames, "curve"),
-    "seconds_ratio": _to_level(task_measures.ratio_of_seconds, "curve", "series.seconds"),
+    "frames_ratio": _to_their_level(task_measures.ratio_of_frames, "curve"),
+    "frames_ratio_to_common_level": _to_common_level(task_measures.ratio_of_frames, "curve"),
+    "seconds_ratio_to_common_level": _to_common_level(task_measures.ratio_of_seconds, "curve", "series.seconds"),
     "gains_ratio": Claim(
         task_measures.ratio_of_gains,
         task_aggregates.median,
@@ -410,6 +422,9 @@ CLAIMS: Mapping[str, Claim] = {
     ),
     "contraction_throughout": Claim(
         task_measures.contraction_throughout, task_aggregates.largest, _RATE_AND_TARGET, reached_by_training=True
+    ),
+    "contraction_below": Claim(
+        task_measures.contraction_below, task_aggregates.largest, _RATE_AND_TARGET, reached_by_training=True
     ),
     "contraction_difference": Claim(
         task_measures.contraction_difference, task_aggregates.mean, ("series.contraction",)

@@ -139,7 +139,8 @@ def runs_to_order(printed: PublishedRow) -> int:
 def foreign_settings(printed: PublishedRow, claim: Claim, by_agent: Sequence[Records], differences: Differences) -> str:
     """Names settings of the first opponent that has any that are neither the paper's nor ours; empty if none has.
 
-    Fields of `protocol["open_settings"]` do not count, because the paper does not print their values.
+    Fields of `protocol["open_settings"]` do not count: the paper does not print their values, or the row names them
+    among what is assumed.
 
     Args:
         printed: row of the claim.
@@ -151,12 +152,12 @@ def foreign_settings(printed: PublishedRow, claim: Claim, by_agent: Sequence[Rec
         pairs = (foreign_settings(printed, claim, pair, differences) for pair in (by_agent[:2], by_agent[2:]))
         return next(filter(None, pairs), "")
     ours, *others = [differences(group[0]) for group in by_agent]
-    not_printed = printed.protocol.get("open_settings", ())
+    allowed = printed.protocol.get("open_settings", ())
     for group, theirs in zip(by_agent[1:], others):
         odd = [
             f"{name} {value[0]} for {value[1]}"
             for name, value in theirs.items()
-            if ours.get(name) != value and name not in not_printed
+            if ours.get(name) != value and name not in allowed
         ]
         if odd:
             agent, scale = group[0]["agent"], group[0]["scale"]

@@ -57,7 +57,15 @@ def _judge_alone(printed: PublishedRow, ours: Result, share: float | None, rando
         is_score = printed.statement is None and printed.better == "more"
         if found == "agrees" and is_score and (random is None or printed.value <= random):
             return "undecided"  # a score that random play reaches as well, or may reach
+        if found == "agrees" and stays_under and printed.claim is None and not _is_above(ours, random):
+            return "undecided"  # an agent that has not learned stays under any score
     return found
+
+
+def _is_above(ours: Result, random: float | None) -> bool:
+    """Returns whether our score is surely above random play."""
+    interval = ours.fields["interval"]
+    return random is not None and interval is not None and interval[0] > random
 
 
 def find_doubt(printed: PublishedRow, ours: Result, random: float | None) -> str:

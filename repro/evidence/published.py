@@ -139,6 +139,7 @@ class PublishedSetting:
         experiments: files in `paper_configs/<paper>` that the setting applies to; empty if none is planned.
         field: dotted name of the field in their configs, or None.
         equals: value of that field that means the same as `value`.
+        except_agents: agents of these experiments that it does not apply to.
         confidence: how far the setting can be trusted, in the words of the source.
         source: where the setting was read.
         note: what a reader must know about the setting, or None.
@@ -153,6 +154,7 @@ class PublishedSetting:
     equals: Any
     confidence: str
     source: str
+    except_agents: tuple[str, ...] = ()
     note: str | None = None
 
 
@@ -425,6 +427,7 @@ def _setting(paper: str, setting: Mapping[str, Any], table: Mapping[str, Any]) -
         equals=setting.get("equals", setting["value"]),
         confidence=table["confidence"],
         source=table["source"],
+        except_agents=tuple(setting.get("except_agents", ())),
         note=setting.get("note"),
     )
 

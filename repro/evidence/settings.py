@@ -110,6 +110,8 @@ def differences(
         field = setting.field
         if experiment not in setting.experiments or field is None or field in own:
             continue
+        if record["agent"] in setting.except_agents:
+            continue
         if field.startswith("variants."):
             _, agent, field = field.split(".", 2)
             if agent != record["agent"]:

@@ -37,13 +37,11 @@ def root_of_mean(squares: np.ndarray) -> np.ndarray:
 
 
 def mean_capped(scores: np.ndarray) -> np.ndarray:
-    """Mean over tasks of human-normalised scores capped at 1, a human's score: the measure of DMLab-30."""
+    """Mean over tasks of human-normalised scores capped at 1, a human's score: the measure of DMLab-30.
+
+    It is 1 minus the human gap, the mean over tasks of max(0, 1 - score).
+    """
     return np.minimum(scores, 1.0).mean(axis=0)
-
-
-def mean_gap(scores: np.ndarray) -> np.ndarray:
-    """Mean over tasks of the shortfall from 1, a human's score."""
-    return np.maximum(1.0 - scores, 0.0).mean(axis=0)
 
 
 def percentage_points(of_scores: Callable[[np.ndarray], np.ndarray], scores: np.ndarray) -> np.ndarray:

@@ -85,21 +85,32 @@ def frames_to_level(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights],
     return lambda weights: np.einsum("ri,ij,rj->r", weights[0], wins, weights[1])
 
 
-def ratio_of_frames(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """Ratio of the frames in which our mean curve reaches the final level of theirs to the frames that theirs needs.
+def ratio_of_frames(
+    by_agent: Sequence[Records], to_common_level: bool = False
+) -> Callable[[BootstrapWeights], np.ndarray]:
+    """Ratio of the frames in which our mean curve reaches a level to the frames that theirs needs.
 
-    The final level is as in `frames_to_level`. The ratio is `RATIO_CAP` if our curve does not reach it.
+    The level is the final level of theirs, as in `frames_to_level`, and the ratio `RATIO_CAP` if our curve does not
+    reach it. Of two equal agents one half of the resamples gives that, so a claim that agents are equally fast takes
+    the lower of the two final levels.
+
+    Args:
+        by_agent: runs of our agent and of the other one.
+        to_common_level: whether the level is the lower of the final levels of both mean curves.
     """
-    return _ratio_to_their_level([(*run_measures.on_common_frames(runs), None) for runs in by_agent])
+    curves = [(*run_measures.on_common_frames(runs), None) for runs in by_agent]
+    return _ratio_to_level(curves, to_common_level)
 
 
-def ratio_of_seconds(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
+def ratio_of_seconds(
+    by_agent: Sequence[Records], to_common_level: bool = False
+) -> Callable[[BootstrapWeights], np.ndarray]:
     """Ratio like `ratio_of_frames`, with the mean wall-clock seconds of an agent's runs up to those frames."""
     timed = []
     for runs in by_agent:
         frames, scores = run_measures.on_common_frames(runs)
         timed.append((frames, scores, np.stack([run_measures.seconds_at(record, frames) for record in runs])))
-    return _ratio_to_their_level(timed)
+    return _ratio_to_level(timed, to_common_level)
 
 
 def common_level(by_agent: Sequence[Records]) -> float:
@@ -168,6 +179,12 @@ def contraction_throughout(by_agent: Sequence[Records]) -> Callable[[BootstrapWe
     """Our observed contraction rate minus its target, mean over the whole log and over runs."""
     _, throughout = _excesses(by_agent[0])
     return lambda weights: weights[0] @ throughout
+
+
+def contraction_below(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
+    """How far our observed contraction rate is below its target, mean over the whole log and over runs."""
+    above = contraction_throughout(by_agent)
+    return lambda weights: -above(weights)
 
 
 def contraction_difference(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
@@ -486,13 +503,14 @@ def _frames_to(level: float, record: Record) -> float:
     return float(run_measures.first_reach(frames, scores, level))
 
 
-def _ratio_to_their_level(
-    by_agent: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray | None]],
+def _ratio_to_level(
+    by_agent: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray | None]], common: bool
 ) -> Callable[[BootstrapWeights], np.ndarray]:
     """Returns the function of `ratio_of_frames`, or of seconds, from frames, scores and seconds of our runs and theirs.
 
     Args:
         by_agent: frames [P], scores [runs, P], and seconds [runs, P] or None for the ratio of frames; ours first.
+        common: whether the level is the lower of both final levels, and not theirs.
     """
 
     def ratio(weights: BootstrapWeights) -> np.ndarray:
@@ -500,7 +518,8 @@ def _ratio_to_their_level(
         times = [
             frames if seconds is None else share @ seconds for share, (frames, _, seconds) in zip(weights, by_agent)
         ]
-        level = curves[1].max(axis=-1)
+        finals = [curve.max(axis=-1) for curve in curves]
+        level = np.minimum(*finals) if common else finals[1]
         ours, theirs = (run_measures.first_reach(x, curve, level) for x, curve in zip(times, curves))
         return np.minimum(np.maximum(ours, 1.0) / np.maximum(theirs, 1.0), RATIO_CAP)
 

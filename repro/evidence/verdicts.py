@@ -22,7 +22,7 @@ MEANINGS: Mapping[Verdict, str] = {
     "undecided": "Our interval contains values that agree and values that do not; or there are too few runs, no margin "
     "for a number to be met, or too little training to decide; or the answer depends on a single one of several tasks, "
     "on tasks without runs or on how something that the paper leaves open is read; or other runs may reach a score "
-    "that few of ours miss; or random play reaches the printed score as well.",
+    "that few of ours miss; or random play reaches the printed score, too, or ours where it must stay under a number.",
     "not run": "There are no records yet.",
     "cannot run here": "The row needs hardware, an environment or an agent that this project does not have, or "
     "something that the paper does not print. The note says which.",

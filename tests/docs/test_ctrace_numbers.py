@@ -388,6 +388,20 @@ def test_the_speed_of_ctrace_beside_retrace_on_each_game():
     assert float(re.search(r"\[[\d.]+, ([\d.]+)\]", row[0])[1]) < 1
 
 
+def test_one_run_of_twelve_leaves_its_target():
+    ends = {}
+    for task in ("qbert", "breakout", "road_runner"):
+        for record in records("ctrace", "dqn", task, "ctrace_gamma10"):
+            columns, rows = record["series"]["columns"], np.array(record["series"]["rows"], np.float64)
+            rate, target, alpha = (rows[:, columns.index(n)] for n in ("contraction", "contraction_target", "alpha"))
+            last = len(rows) // 6
+            below = np.mean((target - rate)[-last:])
+            ends[task, record["evaluation"]["mean"]] = below, alpha.min(), alpha[-1]
+    assert sum(abs(below) > 0.001 for below, _, _ in ends.values()) == 1
+    below, low, high = ends["road_runner", 850.0]
+    assert in_ctrace(f"{below:.4f} below it in its last sixth, while alpha rises from {low:.2f} to {high:.2f}")
+
+
 def test_frames_to_returns_that_all_targets_reach():
     def frames(agent, level):
         """In which the mean curve of the runs first reaches a return."""

@@ -194,6 +194,20 @@ def test_costs_of_gradients_in_refer():
     assert f"and {100 * round(10 ** acer[1] / 100)} times its operations on HalfCheetah" in text  # second of the tasks
 
 
+def test_ppo_s_divergence_rises_within_its_runs():
+    first, last = [], []
+    for task in ("HalfCheetah", "Hopper", "Swimmer", "Walker2d"):
+        for record in records("refer", "figure_4_vracer", task, "ppo"):
+            series = record["series"]
+            kl = np.array([row[series["columns"].index("kl")] for row in series["rows"]], np.float64)
+            tenth = len(kl) // 10
+            first.append(kl[:tenth].mean())
+            last.append(kl[-tenth:].mean())
+        assert np.mean(first[-5:]) < np.mean(last[-5:])
+    sentence = "from {:.3f} to {:.3f} in the first tenth to {:.3f} to {:.3f} in the last"
+    assert sentence.format(min(first), max(first), min(last), max(last)) in unwrapped(page("refer"))
+
+
 def test_runs_of_acer_in_refer():
     text = unwrapped(page("refer"))
     found = [

@@ -121,7 +121,8 @@ def test_sample_efficiency_is_answered_for_games_and_for_control(some):
     games = some["Section 1", "atari57", "ACER over A3C, sample efficiency on Atari"]
     assert (games.value, games.finding) == (1.0, "undecided")
     readings = f"that any gain counts as substantial; the replay ratio; {AS_A3C}; {LEVELS}"
-    open_too = "that ACER agents are those with the trust region; the learning rate and the budget"
+    settings = "the learning rate, RMSProp's epsilon, the bound of the gradient (deviations 5, 14) and the budget"
+    open_too = f"that ACER agents are those with the trust region; {settings}"
     assert games.shortfalls[-1] == f"assumed: {readings}; {open_too}"
     assert games.note == "The text names no replay ratio; 4 is our reading."
     control = some["Section 1", "acer_control", "ACER over A3C, sample efficiency in continuous control"]
@@ -335,7 +336,8 @@ def test_sensitivity_is_spearman_s_correlation():
 
 def test_fewer_settings_or_less_budget_do_not_reproduce():
     falls = [(1e-4 * i, 0.06 * i, 31.0 - i) for i in range(1, 31)]
-    assumed = ("assumed: which domains are of higher dimension; optimiser, network and models, chosen by runs of ACER",)
+    settings = "optimiser, network and models, chosen by runs of ACER; the budget"
+    assumed = (f"assumed: which domains are of higher dimension; {settings}",)
     assert [(row.finding, row.shortfalls) for row in _sensitivity(falls)] == [("agrees", assumed)] * 2
     for rows_of, finding in (
         (_sensitivity(falls[:29]), "agrees"),

@@ -69,7 +69,7 @@ def test_a_ratio_of_leads_is_of_means_or_of_medians_over_the_games():
 
 
 @pytest.mark.parametrize(
-    "claim", [None, "better", "rank_correlation", "logged_at_the_end", "human_gap_mean_ratio", "share_of_log_above"]
+    "claim", [None, "better", "rank_correlation", "logged_at_the_end", "human_capped_mean_ratio", "share_of_log_above"]
 )
 def test_a_claim_that_is_none_or_lacks_a_field_is_refused(claim):
     with pytest.raises(published.PublishedError, match=f"an unknown claim, '{claim}'"):

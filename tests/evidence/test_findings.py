@@ -253,6 +253,15 @@ def test_an_agent_of_a_population_needs_one_of_its_size(sizes, missing):
     assert findings.list_shortfalls(other, ours, None, 0) == ("assumed: the budget",)
 
 
+@pytest.mark.parametrize(("random", "finding"), [(-5.0, "agrees"), (12.0, "undecided"), (None, "undecided")])
+def test_an_agent_that_has_not_learned_stays_under_any_score(random, finding):
+    """Its interval, [10, 14], must be above random play."""
+    (printed,) = (row for row in published.load("stac").rows if row.column == "IMPALA, below that of Xu et al. 2018")
+    fields = {"value": 12.0, "interval": (10.0, 14.0), "interval_over": "seeds", "seeds": range(5), "scale": "paper"}
+    ours = Result(fields, "", [{"schedule": "async"}])
+    assert findings.judge(printed, ours, 1.0, random) == finding
+
+
 @pytest.mark.parametrize(("value", "random", "finding"), [(10.0, 9.0, "agrees"), (10.0, 10.0, "undecided")])
 def test_a_printed_score_that_random_play_reaches_is_met_by_no_learning(tmp_path, value, random, finding):
     assert make_one(tmp_path, full_runs(5, final=21.0), random=False, value=value).finding == "undecided"

@@ -368,7 +368,7 @@ def test_what_is_consistent_is_so_on_every_task_with_every_algorithm_and_in_the_
 def test_rows_that_the_same_runs_of_vracer_answer_assume_the_same_settings():
     rows = [row for row in ROWS if (row.agent, row.protocol.get("against")) == ("vracer_refer", ["vracer_er"])]
     (main,) = (row.assumed for row in rows if row.main)
-    assert main.startswith("N_start, the clip of the importance ratios' logarithms")
+    assert main.startswith("N_start, the first beta and the annealing of its step, the clip of the importance ratios'")
     assert len(rows) == 3
     assert all(row.assumed.endswith(main) for row in rows)
 

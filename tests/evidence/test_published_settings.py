@@ -16,7 +16,7 @@ from tests.evidence.synthetic_records import make_record
 COUNTS = {
     "impala": {"F.1": 22, "C.1": 5 + 3 + 4, "C.2": 9, "C.3": 12},
     "acer": {"Section 3.1": 1, "Section 4": 20, "Section 6": 14, "Appendix E": 9},
-    "refer": {"Section 3": 9, "Appendix A": 51, "Section 5.4": 12, "smarties": 77},
+    "refer": {"Section 3": 9, "Algorithm 2": 1, "Appendix A": 51, "Section 5.4": 12, "smarties": 77},
     "ctrace": {"1": 14, "Appendix C": 16, "Appendix D.1": 9, "Figure 1": 2, "Figure 5": 4, "Section 2": 1},
     "stac": {"2": 11 * 3, "3": 3 + 7 * 2 + 12, "Real-World RL": 3},
 }
@@ -122,6 +122,7 @@ def test_a_setting_printed_for_one_agent_is_no_other_agent_s():
         config = staleness.agent_config("refer", "figure_4_vracer", "paper", agent)
         record = {"paper": "refer", "experiment": "figure_4_vracer", "agent": agent, "config": config}
         listed = {"network.hidden_scale"}  # a deviation of all agents
+        listed |= {"learner.steps_per_call"} if agent == "vracer_refer" else set()  # one of agents with a ReF-ER memory
         assert set(settings.differences(record)) == listed
         changed = copy.deepcopy(config)
         section, name = ("learner", "batch_size") if agent == "vracer_refer" else ("loss", "truncation")
@@ -130,6 +131,14 @@ def test_a_setting_printed_for_one_agent_is_no_other_agent_s():
         found = settings.differences(record | {"config": changed})
         assert set(found) - listed == {f"{section}.{name}"}
         assert found[f"{section}.{name}"] == (value, printed)
+
+
+def test_a_setting_may_not_apply_to_an_agent():
+    for agent, reads in (("vracer_refer", True), ("ppo", False)):
+        config = staleness.agent_config("refer", "figure_4_vracer", "paper", agent)
+        record = {"paper": "refer", "experiment": "figure_4_vracer", "agent": agent, "config": config}
+        assert config["learner"]["steps_per_call"] == 32
+        assert ("learner.steps_per_call" in settings.differences(record)) == reads
 
 
 def test_a_field_that_came_later_has_the_value_of_then_in_older_records():

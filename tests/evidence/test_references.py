@@ -25,12 +25,13 @@ OF_SCORES = [
     ("score_difference", {}),
     ("speed", {}),
     ("frames_ratio", {}),
-    ("seconds_ratio", {}),
+    ("frames_ratio_to_common_level", {}),
+    ("seconds_ratio_to_common_level", {}),
     ("tasks_won", {}),
     ("tasks_won_share", {}),
     ("place", {}),
     ("human_capped_mean_difference", {"normaliser": "atari57"}),
-    ("human_gap_mean_ratio", {"normaliser": "atari57"}),
+    ("human_capped_mean_ratio", {"normaliser": "atari57"}),
     ("human_normalised_mean_ratio", {"normaliser": "atari57"}),
     ("human_normalised_median_ratio", {"normaliser": "atari57"}),
     ("human_normalised_median_difference", {"normaliser": "atari57"}),
@@ -68,6 +69,7 @@ UNTRAINED = [
     ("speed", 30.0, -66.0, False),  # the lower of two levels
     ("frames_ratio", 30.0, -66.0, False),
     ("frames_ratio", -66.0, 30.0, True),  # ours never reaches theirs
+    ("frames_ratio_to_common_level", -66.0, 30.0, False),
 ]
 
 

@@ -222,6 +222,19 @@ def test_frames_are_of_the_mean_curves():
     assert value(measures.ratio_of_frames, theirs, ours) == measures.RATIO_CAP
 
 
+def test_equally_fast_agents_are_compared_at_a_level_that_both_reach():
+    ours, theirs = [run(0, 4, 8, 8)] * 2, [run(0, 2, 3, 4)] * 2
+    to_common = functools.partial(measures.ratio_of_frames, to_common_level=True)
+    assert value(to_common, ours, theirs) == 20 / 40
+    assert value(to_common, theirs, ours) == 40 / 20
+    same = [run(0, 0, 4, 9), run(0, 6, 8, 8), run(0, 1, 6, 7), run(0, 3, 9, 9)]
+    rng = np.random.default_rng(0)
+    weights = [rng.multinomial(4, [0.25] * 4, size=400) / 4 for _ in range(2)]
+    alone, together = measures.ratio_of_frames([same, same])(weights), to_common([same, same])(weights)
+    assert np.mean(alone == measures.RATIO_CAP) > 0.3  # of an agent beside itself
+    assert together.max() < 3
+
+
 def test_frames_to_their_level_need_not_come_from_equal_points():
     ours = [run(0, 5, frames=(6, 12))] * 2
     theirs = [run(0, 1, 5, 5)] * 2
@@ -234,6 +247,12 @@ def test_time_is_that_of_the_log():
     mixed = [run(0, 4, 8, 8, pace=0.3), run(0, 4, 8, 8, pace=0.1)]
     assert value(measures.ratio_of_seconds, mixed, theirs) == pytest.approx(4 / 4)  # 0.2 s a frame on average
     assert value(measures.ratio_of_seconds, theirs, ours) == measures.RATIO_CAP
+
+
+def test_time_may_be_to_a_level_that_both_reach():
+    ours, theirs = [run(0, 4, 8, 8, pace=0.3)] * 2, [run(0, 2, 3, 4, pace=0.1)] * 2
+    to_common = functools.partial(measures.ratio_of_seconds, to_common_level=True)
+    assert value(to_common, theirs, ours) == pytest.approx(4 / 6)
 
 
 def test_divergence_grows_and_differs_in_orders_of_magnitude():

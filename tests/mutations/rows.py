@@ -30,6 +30,34 @@ TEST_RANDOM = "tests/evidence/test_random_player.py"
 
 VARIANTS = [
     Variant(
+        "rows: an agent at random stays under a score",
+        FINDINGS,
+        "interval is not None and interval[0] > random",
+        "interval is not None and interval[1] > random",
+        f"{TEST_FINDINGS}::test_an_agent_that_has_not_learned_stays_under_any_score",
+    ),
+    Variant(
+        "claim: equally fast at a level that one of them misses",
+        MEASURES,
+        "np.minimum(*finals) if common else finals[1]",
+        "np.maximum(*finals) if common else finals[1]",
+        f"{TEST_MEASURES}::test_equally_fast_agents_are_compared_at_a_level_that_both_reach",
+    ),
+    Variant(
+        "claim: a rate below its target attains it",
+        MEASURES,
+        "return lambda weights: -above(weights)",
+        "return above",
+        "tests/evidence/test_ctrace_rows.py::test_a_rate_far_below_its_target_does_not_attain_it",
+    ),
+    Variant(
+        "settings: a printed setting that does not apply to an agent",
+        SETTINGS,
+        'if record["agent"] in setting.except_agents:',
+        "if not setting.except_agents:",
+        "tests/evidence/test_published_settings.py::test_a_setting_may_not_apply_to_an_agent",
+    ),
+    Variant(
         "rows: runs that diverged are not named",
         RESULTS,
         'count = sum("diverged" in record for record in every)',
