@@ -36,7 +36,7 @@ def main(argv: list[str]) -> None:
     if settings and "config" not in inspect.signature(measure).parameters:
         cli.fail(f"--what={WHAT.value} measures its own settings; leave out --config.")
     console = Console()
-    console.print(f"Measuring {WHAT.value}: {REPEATS.value} x {SECONDS.value:g} s of each part.", highlight=False)
+    cli.say(console, f"Measuring {WHAT.value}: {REPEATS.value} x {SECONDS.value:g} s of each part.")
     try:
         result = measure(SECONDS.value, REPEATS.value, **settings)
     except ValueError as error:

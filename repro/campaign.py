@@ -76,7 +76,7 @@ def main(argv: list[str]) -> None:
         cluster = RayRuns(CLUSTER.value) if CLUSTER.value else None
         if cluster:
             cores = list(range(cluster.connect(1)))
-            _say(console, cluster.describe(len(cores)))
+            cli.say(console, cluster.describe(len(cores)))
         with console.status("Reading the plan and its records"):
             stages = load_stages(Path(PLAN.value))
             every = [run for blocks in stages.values() for block in blocks for run in block.runs()]
@@ -114,13 +114,13 @@ def _work_through(planned: Sequence[Planned], folder: CampaignFolder, cores: Seq
     if not CLUSTER.value:  # machines of a cluster may have modules that this one lacks
         left, left_out = _leave_out_unplayable(left, console)
     for name, found in aside.items():
-        _say(console, f"{name} is set aside: {found['reason']} (--retry runs it again)")
+        cli.say(console, f"{name} is set aside: {found['reason']} (--retry runs it again)")
     refused = _check_code(left, folder, console)
     follower = CampaignFollower(left, folder, estimates, refused, console, len(cores), len(done))
     if folder.is_paused:
-        _say(console, f"The campaign is paused; continue it with: {cli.command('repro.campaign', '--resume')}")
+        cli.say(console, f"The campaign is paused; continue it with: {cli.command('repro.campaign', '--resume')}")
     hours = sum(estimates.left(item.job) for item in left)
-    _say(console, f"{len(done)} of {len(planned)} runs are done; {describe_rest(hours, len(cores))}.")
+    cli.say(console, f"{len(done)} of {len(planned)} runs are done; {describe_rest(hours, len(cores))}.")
     try:
         end_seconds = PAUSE_SECONDS if CLUSTER.value else END_SECONDS
         slots = [[core] for core in cores]
@@ -129,17 +129,17 @@ def _work_through(planned: Sequence[Planned], folder: CampaignFolder, cores: Seq
         folder.write_state("ended", [])
     unfinished = [item for item in left if not item.job.recorded() and item.job not in failures]
     if follower.stop_reason:
-        _say(console, f"The campaign stopped early: {follower.stop_reason}")
+        cli.say(console, f"The campaign stopped early: {follower.stop_reason}")
     if unfinished:
         hours = sum(estimates.left(item.job) for item in unfinished)
-        _say(console, f"Runs not finished: {len(unfinished)}, {describe_rest(hours, len(cores))}; "
+        cli.say(console, f"Runs not finished: {len(unfinished)}, {describe_rest(hours, len(cores))}; "
                       "the same command resumes them.")  # fmt: skip
     else:
         failed = len(failures) + len(aside)
         groups = {"failed or refused": failed, "left out": left_out}
         counts = ", ".join(f"{words}: {count}" for words, count in groups.items() if count)
         message = f"All other runs are done ({counts})." if counts else "All runs are done."
-        _say(console, f"{message} Check the records with make check, and show them with make report.")
+        cli.say(console, f"{message} Check the records with make check, and show them with make report.")
     return bool(failures or aside or follower.stop_reason)
 
 
@@ -156,7 +156,7 @@ def _leave_out_unplayable(left: Sequence[Planned], console: Console) -> tuple[li
         except ValueError as error:
             counts[str(error)] = counts.get(str(error), 0) + 1
     for reason, count in counts.items():
-        _say(console, f"{count} {'run is' if count == 1 else 'runs are'} left out: {reason}")
+        cli.say(console, f"{count} {'run is' if count == 1 else 'runs are'} left out: {reason}")
     return playable, sum(counts.values())
 
 
@@ -175,7 +175,9 @@ def _check_code(left: Sequence[Planned], folder: CampaignFolder, console: Consol
         raise ValueError("the code has uncommitted changes, so records could name no commit; commit them first.")
     names = {name for run in recorded if run.agent != random_player.AGENT for name in gate.behaviours(run)}
     if names:
-        _say(console, f"Comparing what {len(names)} agents learn with their golden values, which takes seconds each.")
+        cli.say(
+            console, f"Comparing what {len(names)} agents learn with their golden values, which takes seconds each."
+        )
     return gate.find_other_behaviour(names, folder.golden_json)
 
 
@@ -211,7 +213,7 @@ def _plan_runs(chosen: Sequence[tuple[Run, Block]], cluster: Cluster | None, con
         runs_dir = Path(RUNS_DIR.value)
         results_dir = Path(RESULTS_DIR.value or default_results_dir(run.scale, runs_dir))
         job = make_job(run, results_dir, runs_dir)
-        return ClusterJob(job, run, cluster, lambda line: _say(console, line)) if cluster else job
+        return ClusterJob(job, run, cluster, lambda line: cli.say(console, line)) if cluster else job
 
     return [Planned(run, make(run), block) for run, block in chosen]
 
@@ -224,20 +226,20 @@ def _pause(folder: CampaignFolder, console: Console) -> None:
     deadline = time.monotonic() + PAUSE_SECONDS + 30
     while not folder.lock():
         if folder.read_state() == "paused":
-            console.print("Paused: all runs are saved and their cores are free. Continue with --resume.")
+            cli.say(console, "Paused: all runs are saved and their cores are free. Continue with --resume.")
             return
         if time.monotonic() > deadline:
             cli.fail("the campaign has not paused yet; see what it prints.", code=1)
         time.sleep(0.2)
-    console.print("No campaign is running; one that is started now waits for --resume.")
+    cli.say(console, "No campaign is running; one that is started now waits for --resume.")
 
 
 def _resume(folder: CampaignFolder, console: Console) -> None:
     if not folder.is_paused:
-        console.print("The campaign is not paused.")
+        cli.say(console, "The campaign is not paused.")
         return
     folder.resume()
-    console.print("The pause has ended: a running campaign continues; if none is running, start it.")
+    cli.say(console, "The pause has ended: a running campaign continues; if none is running, start it.")
 
 
 def _show_plan(
@@ -277,19 +279,14 @@ def _show_plan(
         )
         table.add_row(*(cells[i] for i in shown))
     console.print(table)
-    console.print(
+    cli.say(
+        console,
         f"{len(done)} of {len(planned)} runs are done; {describe_rest(hours_so_far, num_cores)}. Rows are printed "
         "numbers and statements that the block makes answerable"
         + ("; full rows sum, up to the block, their shares of the paper's budget, runs and tasks." if wide else "."),
-        highlight=False,
-        soft_wrap=True,
     )
     for name, found in aside.items():
-        _say(console, f"{name} is set aside: {found['reason']} (--retry runs it again)")
-
-
-def _say(console: Console, text: str) -> None:
-    console.print(text, highlight=False, soft_wrap=True, markup=False)
+        cli.say(console, f"{name} is set aside: {found['reason']} (--retry runs it again)")
 
 
 if __name__ == "__main__":

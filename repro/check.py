@@ -179,34 +179,34 @@ def show(result: CheckResult, console: rich.console.Console) -> None:
     """Prints the rows with records (except random play), the counts of all rows, stale records, errors, regressions."""
     shown = [row for row in result.rows if row.seeds and not tables.is_random_play(row)]
     for paper, rows in tables.by_paper(shown).items():
-        console.print(tables.PAPERS.get(paper, paper), style="bold")
+        cli.say(console, tables.PAPERS.get(paper, paper), style="bold")
         console.print(tables.terminal_table(rows, console.width))
     for paper, counts in _counts(result.rows).items():
         text = ", ".join(f"{count} {name}" for name, count in counts.items())
         held = result.settings.get(paper, collections.Counter())
         held_text = f"; settings: {held['as printed']} as printed, {held['differs']} otherwise" if held else ""
-        console.print(
+        cli.say(
+            console,
             f"{tables.PAPERS.get(paper, paper)}: {sum(counts.values())} printed numbers and sentences, {text}"
             f"{held_text}",
-            soft_wrap=True,
         )
     for path, reason in result.stale.items():
-        console.print(f"stale: {path}: {reason}", soft_wrap=True)
+        cli.say(console, f"stale: {path}: {reason}")
     for error in result.errors:
-        console.print(f"fault: {error.message}", soft_wrap=True)
+        cli.say(console, f"fault: {error.message}")
     for found in result.judged:
         if found.is_known:
-            console.print(f"known: {found.message}; see {outliers.NAME}", soft_wrap=True)
+            cli.say(console, f"known: {found.message}; see {outliers.NAME}")
     for found in result.regressions:
-        console.print(f"regression: {found.message}", soft_wrap=True)
+        cli.say(console, f"regression: {found.message}")
     judged = ", ".join(f"{count} {kind}" for kind, count in result.judged_by.items())
-    console.print(
+    cli.say(
+        console,
         f"{len(result.records)} records ({judged}): {len(result.regressions)} regressions,"
         f" {len(result.errors)} faults, {len(result.stale)} stale",
-        soft_wrap=True,
     )
     if not result.records and not result.errors:
-        console.print("No records were found: nothing to check.")
+        cli.say(console, "No records were found: nothing to check.")
 
 
 def main(argv: list[str]) -> None:
@@ -232,7 +232,7 @@ def main(argv: list[str]) -> None:
             f"no published number and no record belongs to an experiment {values.experiment!r}"
             f"{cli.nearest(values.experiment, known)}"
         )
-    show(result, rich.console.Console(highlight=False))
+    show(result, rich.console.Console())
     cli.write_json(values.json, as_json(result))
     if not result.passed:
         raise SystemExit(1)

@@ -20,7 +20,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import ml_collections
 from absl import app, flags, logging
@@ -29,6 +29,9 @@ from ml_collections import config_flags
 
 from repro.config import LATER, agents, flatten, missing_field, resolve, resolve_plain
 from repro.files import FULL, locate, reason, write_whole
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 flags.disclaim_key_flags()  # flags defined here appear in the help of the command that uses them
 
@@ -50,6 +53,11 @@ INTERRUPTED = 130
 
 INACCESSIBLE = (errno.EACCES, *FULL, errno.EROFS)
 """Error numbers for missing permission, a full quota or disk, and a read-only file system."""
+
+
+def say(console: Console, text: str, style: str | None = None) -> None:
+    """Prints a text as it is: brackets are no markup, and no line is broken, so that paths can be copied."""
+    console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
 
 
 def quiet() -> None:

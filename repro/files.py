@@ -109,6 +109,22 @@ def flush(path: Path) -> None:
         os.close(descriptor)
 
 
+def publish_folder(partial: Path, final: Path) -> None:
+    """Gives a folder its final name once all that it holds has reached the disk, so that it is whole or not there.
+
+    Args:
+        partial: a folder beside `final`.
+        final: the name; nothing or an empty folder may have it.
+
+    Raises:
+        OSError: flushing or renaming failed.
+    """
+    for path in [*partial.rglob("*"), partial]:
+        flush(path)
+    partial.rename(final)
+    flush(final.parent)
+
+
 def try_lock(path: Path) -> TextIO | None:
     """Takes a lock until the returned file is closed or this process ends; returns None if another process holds it.
 

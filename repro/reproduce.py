@@ -176,25 +176,20 @@ def main(argv: list[str]) -> None:
         if not CLUSTER.value and (SPREAD.value or JOBS.value == 0):
             raise ValueError("--spread and --jobs=0 are only allowed with --cluster.")
         cluster = RayRuns(CLUSTER.value) if CLUSTER.value else None
-        asked = list(find_jobs(cluster, lambda line: console.print(line, highlight=False, soft_wrap=True)))
+        asked = list(find_jobs(cluster, lambda line: cli.say(console, line)))
         waiting = [job for job in asked if not job.recorded()]
         here = [job for job in waiting if not isinstance(job, ClusterJob)]
         there = [job for job in waiting if isinstance(job, ClusterJob)]
         jobs.check_modules(here)
         if len(asked) > 1:
-            console.print(
-                f"{len(asked)} runs at scale {SCALE.value}, of which {len(waiting)} are left.",
-                highlight=False,
-                soft_wrap=True,
-            )
+            cli.say(console, f"{len(asked)} runs at scale {SCALE.value}, of which {len(waiting)} are left.")
         if waiting:
             _check_writable(results_dir())
             if _committed_dir() == results_dir() and (records.git_commit() or "").endswith("-dirty"):
-                console.print(
+                cli.say(
+                    console,
                     "The code has uncommitted changes, so repro.check will refuse these records: commit it first, or "
                     f"give other folders, such as {_own_folders()}.",
-                    highlight=False,
-                    soft_wrap=True,
                 )
         room = 0
         if cluster and there:
@@ -205,18 +200,14 @@ def main(argv: list[str]) -> None:
         cli.fail(error)
     for job in asked:
         if job not in waiting:
-            console.print(f"{job.label}: complete, {job.record_paths[0]}", highlight=False, soft_wrap=True)
+            cli.say(console, f"{job.label}: complete, {job.record_paths[0]}")
     if not waiting:
-        console.print(
-            f"Nothing is left to run. To train again, give other folders, such as {_own_folders()}.",
-            highlight=False,
-            soft_wrap=True,
-        )
+        cli.say(console, f"Nothing is left to run. To train again, give other folders, such as {_own_folders()}.")
     began = time.monotonic()
     failures = run_jobs(here, JOBS.value or 1, console)
     if cluster and there and all(job.recorded() or job in failures for job in here):  # that is, without an interruption
         at_once = min(JOBS.value or room, len(there))
-        console.print(cluster.describe(at_once), highlight=False, soft_wrap=True)
+        cli.say(console, cluster.describe(at_once))
         failures |= run_on_cluster(there, at_once, CORES_PER_RUN.value, console)
     complete = [path for job in asked if job.recorded() for path in job.record_paths]
     stored = [records.StoredRecord(path, records.read_record(path)) for path in complete]
@@ -229,14 +220,14 @@ def main(argv: list[str]) -> None:
         console.print(tables.terminal_table(rows.rows_for(stored, others=[*others, *committed]), console.width))
         _show_bands(stored, committed, console)
     for job, reason in failures.items():
-        console.print(f"{job.label} failed: {reason}", style="red", highlight=False, soft_wrap=True)
+        cli.say(console, f"{job.label} failed: {reason}", style="red")
     if unfinished:
         left = "The run is" if len(asked) == 1 else f"{len(unfinished)} of {len(asked)} runs are"
-        console.print(f"{left} not finished; the same command resumes {'it' if len(asked) == 1 else 'them'}.")
+        cli.say(console, f"{left} not finished; the same command resumes {'it' if len(asked) == 1 else 'them'}.")
     elif waiting:
-        console.print(f"Took {time.monotonic() - began:.0f} s.")
+        cli.say(console, f"Took {time.monotonic() - began:.0f} s.")
     if stored:
-        console.print(f"Records: {results_dir()}", highlight=False, soft_wrap=True)
+        cli.say(console, f"Records: {results_dir()}")
     if not unfinished:
         _build_page(committed, console)
     sys.exit(1 if failures else 0)
@@ -256,16 +247,16 @@ def _show_bands(stored: Sequence[StoredRecord], committed: Sequence[StoredRecord
     try:
         explained = outliers.explained(committed, outliers.read(_committed_dir()))
     except records.RecordError as error:
-        console.print(f"No run could be judged by a band: {error}", style="red", highlight=False, soft_wrap=True)
+        cli.say(console, f"No run could be judged by a band: {error}", style="red")
         return
     known = records.committed_files(results_dir())
     judged = judgements.judge_by(committed, stored, known=known, outliers=explained)
     for found in judged:
         if found.kind != judgements.UNJUDGED:
-            console.print(found.message, style="red" if found.fell_out else None, highlight=False, soft_wrap=True)
+            cli.say(console, found.message, style="red" if found.fell_out else None)
     unknown = sum(found.kind == judgements.UNJUDGED for found in judged)
     if unknown and SCALE.value != "smoke":  # smoke runs are never committed
-        console.print(f"{unknown} of {len(judged)} records have no band: too few committed runs.", highlight=False)
+        cli.say(console, f"{unknown} of {len(judged)} records have no band: too few committed runs.")
 
 
 def _build_page(committed: Sequence[StoredRecord], console: Console) -> None:
@@ -275,7 +266,7 @@ def _build_page(committed: Sequence[StoredRecord], console: Console) -> None:
     out = Path("report") if _committed_dir() == results_dir() else Path(RUNS_DIR.value) / "report"
     contents = collect(results_dir(), committed=committed)
     page = write_report(out, results_dir(), contents=contents)
-    console.print(f"Page: {page}", highlight=False, soft_wrap=True)
+    cli.say(console, f"Page: {page}")
 
 
 if __name__ == "__main__":

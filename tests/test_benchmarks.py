@@ -295,7 +295,7 @@ def _stac(monkeypatch, **changes):
     monkeypatch.setattr(actor_learner, "measure_on_policy", measure_on_policy)
     monkeypatch.setattr(
         actor_learner,
-        "on_policy_learner_body",
+        "unroll_learner_body",
         lambda experiment: functools.partial(clock.work, COSTS[experiment.config.agent]),
     )
     monkeypatch.setattr(alternating, "Program", FakeProgram)

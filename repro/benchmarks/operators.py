@@ -34,7 +34,7 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
     config = atari_shallow.get_config("paper")
     results = []
     for _ in range(repeats):
-        learner = timing.rate([actor_learner.on_policy_learner_body(DiscreteExperiment(config))], seconds)
+        learner = timing.rate([actor_learner.unroll_learner_body(DiscreteExperiment(config))], seconds)
         step = config.learner.unroll_length * config.learner.batch_size / learner
         calls = _calls({"vtrace": _vtrace}, SHAPES, seconds)
         calls |= _calls(ACTION_VALUES, ACTION_VALUE_SHAPES, seconds / 4)

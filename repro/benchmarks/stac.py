@@ -47,7 +47,7 @@ def measure(seconds: float, repeats: int, config: ml_collections.ConfigDict | No
         config.agent = "stac"
     experiments = {agent: _experiment(config, agent) for agent in dict.fromkeys((*AGENTS, config.agent))}
     devices.configure_threads(deterministic=False, threads=config.runtime.get("threads", 0))
-    updates = {agent: actor_learner.on_policy_learner_body(experiments[agent]) for agent in AGENTS}
+    updates = {agent: actor_learner.unroll_learner_body(experiments[agent]) for agent in AGENTS}
     results = []
     for seed in range(repeats):
         turns = timing.take_turns(updates, seconds * len(updates))

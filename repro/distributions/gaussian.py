@@ -1,6 +1,7 @@
 """The Gaussian distribution with diagonal covariance over A action components, given by mean and std.
 
-Means are [B, A]; stds (the square roots of the variances) are [B, A], or [A] where all states share them, and above 0.
+Means are [..., A], with one or more leading dimensions, such as B states or T steps of B games. Stds (the square roots
+of the variances) are above 0 and have the same shape; for means [B, A] they may be [A], where all states share them.
 Results keep the dtype of the arguments, float32 or float64. All TensorFlow functions are differentiable with respect to
 every mean and std, and to the action.
 
@@ -56,12 +57,12 @@ def log_prob(mean: tf.Tensor, std: tf.Tensor, action: tf.Tensor) -> tf.Tensor:
         log pi(a) = - sum_i [1/2 ((a_i - m_i) / sigma_i)^2 + log sigma_i + 1/2 log 2 pi]
 
     Args:
-        mean: [B, A].
-        std: [B, A] or [A], above 0.
-        action: [B, A].
+        mean: [..., A].
+        std: [..., A] or [A], above 0.
+        action: [..., A].
 
     Returns:
-        [B], of the arguments' dtype.
+        [...], of the arguments' dtype.
 
     Raises:
         ValueError: wrong shapes.
@@ -80,14 +81,14 @@ def log_ratio(
     """Logarithm of the importance ratio pi(a|s) / mu(a|s) of densities.
 
     Args:
-        target_mean: mean of pi, [B, A].
-        target_std: std of pi, [B, A] or [A].
-        behaviour_mean: mean of mu, [B, A].
-        behaviour_std: std of mu, [B, A] or [A].
-        action: [B, A].
+        target_mean: mean of pi, [..., A].
+        target_std: std of pi, [..., A] or [A].
+        behaviour_mean: mean of mu, [..., A].
+        behaviour_std: std of mu, [..., A] or [A].
+        action: [..., A].
 
     Returns:
-        [B], of the arguments' dtype.
+        [...], of the arguments' dtype.
 
     Raises:
         ValueError: wrong shapes.
@@ -110,32 +111,21 @@ def kl(mean_p: tf.Tensor, std_p: tf.Tensor, mean_q: tf.Tensor, std_q: tf.Tensor)
         KL(p || q) = sum_i [log(sigma_q / sigma_p) + (sigma_p^2 + (m_p - m_q)^2) / (2 sigma_q^2) - 1/2]
 
     Args:
-        mean_p: [B, A]. In ReF-ER's penalty p is the behaviour mu, and q is pi.
-        std_p: [B, A] or [A].
-        mean_q: [B, A].
-        std_q: [B, A] or [A].
+        mean_p: [..., A]. In ReF-ER's penalty p is the behaviour mu, and q is pi.
+        std_p: [..., A] or [A].
+        mean_q: [..., A].
+        std_q: [..., A] or [A].
 
     Returns:
-        [B], at least 0 up to rounding, of the arguments' dtype.
+        [...], at least 0 up to rounding, of the arguments' dtype.
 
     Raises:
         ValueError: wrong shapes.
     """
     mean_p, std_p, mean_q, std_q = _checked("gaussian.kl", mean_p=mean_p, std_p=std_p, mean_q=mean_q, std_q=std_q)
-    ratio = std_p / std_q  # [B, A] or [A]
-    distance = (mean_p - mean_q) / std_q  # [B, A]
+    ratio = std_p / std_q  # [..., A] or [A]
+    distance = (mean_p - mean_q) / std_q  # [..., A]
     return tf.reduce_sum(0.5 * (tf.square(ratio) + tf.square(distance) - 1.0) - tf.math.log(ratio), axis=-1)
-
-
-def entropy(std: tf.Tensor) -> tf.Tensor:
-    """Entropy sum_i [log sigma_i + 1/2 log 2 pi + 1/2] in nats: [B] for stds [B, A], a scalar for [A].
-
-    Raises:
-        ValueError: `std` is a scalar.
-    """
-    std = tf.convert_to_tensor(std)
-    shapes.assert_rank_at_least("gaussian.entropy", 1, std=std)
-    return tf.reduce_sum(tf.math.log(std) + HALF_LOG_2_PI + 0.5, axis=-1)
 
 
 def sample_truncated(rng: np.random.Generator, mean: np.ndarray, std: np.ndarray) -> np.ndarray:
@@ -158,12 +148,12 @@ def sample_truncated(rng: np.random.Generator, mean: np.ndarray, std: np.ndarray
 
 
 def _log_density(mean: tf.Tensor, std: tf.Tensor, action: tf.Tensor) -> tf.Tensor:
-    """Log density of each component, [B, A]."""
+    """Log density of each component, [..., A]."""
     return -0.5 * tf.square((action - mean) / std) - tf.math.log(std) - HALF_LOG_2_PI
 
 
 def _checked(function: str, **tensors: tf.Tensor) -> list[tf.Tensor]:
-    """Returns the arguments as tensors, after a check that means and actions are [B, A] and stds [B, A] or [A]."""
+    """Returns the arguments as tensors, after a check that means and actions are [..., A] and stds [..., A] or [A]."""
     found = {name: tf.convert_to_tensor(x) for name, x in tensors.items()}
     stds = {name: x for name, x in found.items() if "std" in name}
     means = {name: x for name, x in found.items() if name not in stds}

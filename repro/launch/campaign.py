@@ -286,9 +286,7 @@ class CampaignFollower(Follower):
         return f"{self._done} of {total} runs done{failed}{refused}; {describe_rest(hours, self._num_cores)}"
 
     def _say(self, text: str) -> None:
-        self._console.print(
-            f"{datetime.datetime.now():%m-%d %H:%M} {text}", highlight=False, soft_wrap=True, markup=False
-        )
+        cli.say(self._console, f"{datetime.datetime.now():%m-%d %H:%M} {text}")
 
 
 def describe_rest(core_hours: float, num_cores: int) -> str:

@@ -11,6 +11,7 @@ import ml_collections
 import numpy as np
 from rich.console import Console
 
+from repro import cli
 from repro.config import budget, frames_per_step, of_task
 from repro.environments.names import task_name
 from repro.evidence import random_player, records
@@ -74,7 +75,7 @@ class RandomJob(RecordedJob):
                 raise Stopped from None
         seconds = time.monotonic() - began
         if not quiet:
-            Console().print(f"{self.label}: {EPISODES} episodes in {seconds:.0f} s", highlight=False)
+            cli.say(Console(), f"{self.label}: {EPISODES} episodes in {seconds:.0f} s")
         env = self.config.env
         protocol = describe_games(env, EPISODES, "actions sampled uniformly")
         record = identity_fields(self._played_config(), random_player.AGENT, self.seed, "random") | {

@@ -9,13 +9,10 @@ refer to the next action a_{s+1}. The target of Q(x_s, a_s) does not depend on i
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import tensorflow as tf
 
 from repro.ops import ranges, recursion, shapes
-
-Scalar: TypeAlias = float | tf.Tensor
+from repro.ops.constants import Scalar
 
 
 def multistep_q(

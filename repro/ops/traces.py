@@ -22,13 +22,10 @@ are safe in every rule; only `importance_sampling` returns that infinity.
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import tensorflow as tf
 
 from repro.ops import ranges, shapes
-
-Scalar: TypeAlias = float | tf.Tensor
+from repro.ops.constants import Scalar
 
 
 def importance_sampling(log_rho: tf.Tensor) -> tf.Tensor:

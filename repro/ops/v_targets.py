@@ -5,13 +5,12 @@ All methods are the same backward recursion; they differ in the three weights th
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import tensorflow as tf
 
 from repro.ops import ranges, recursion, shapes
-
-Scalar: TypeAlias = float | tf.Tensor
+from repro.ops.constants import Scalar
 
 CORRECTED = {
     #                               rho    c      pg_rho

@@ -77,8 +77,8 @@ def reduce_and_clip(gradients: Sequence[tf.Tensor], clip_global_norm: float = 0.
 
         G = sum_replica g,    g' = G min(1, clip_global_norm / ||G||),    ||G||^2 = sum_i ||G_i||^2
 
-    Losses are sums over the global batch, so the sum over replicas is the gradient of the whole batch; clipping each
-    replica's part first would bound another quantity. Apply the result with
+    A replica's loss is its part of the whole batch's sum or mean, so the sum over replicas is the gradient of the whole
+    batch; clipping each replica's part first would bound another quantity. Apply the result with
     `optimizer.apply_gradients(..., skip_gradients_aggregation=True)`: Keras would otherwise sum it again.
 
     Args:

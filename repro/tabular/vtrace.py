@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from repro.ops import v_targets
-from repro.tabular import mdps, paths
+from repro.tabular import mdps, operators, paths
 from repro.tabular.mdps import Problem
 from repro.tabular.operators import Operator
 from repro.tabular.paths import ExpectedTargets, Paths, all_paths
@@ -65,6 +65,41 @@ def truncated_operators(problem: Problem, weights: Weights, num_steps: int) -> l
     """Returns the operators of trajectories of 1 to `num_steps` steps, see `paths.truncated`."""
     size = problem.mdp.num_states
     return [paths.truncated(expected_targets(problem, weights, steps), size) for steps in range(1, num_steps + 1)]
+
+
+class OperatorRates(NamedTuple):
+    """Contraction and fixed points of the operator with given weights.
+
+    exact: contraction rate in sup norm.
+    largest: the larger of that and of the ratio of distances between random pairs of value functions.
+    bound: `contraction_bound`.
+    distance: distance of the fixed point from the value of `evaluated_policy`.
+    truncated, truncated_distance: largest rate and distance of the operators of `truncated_operators`.
+    """
+
+    exact: float
+    largest: float
+    bound: float
+    distance: float
+    truncated: float
+    truncated_distance: float
+
+
+def operator_rates(
+    problem: Problem, weights: Weights, num_steps: int, num_pairs: int, rng: np.random.Generator
+) -> OperatorRates:
+    """Computes `OperatorRates` from targets of `num_steps` steps and `num_pairs` pairs of value functions."""
+    expected = expected_targets(problem, weights, num_steps)
+    op, short = paths.endless(expected, problem.mdp.num_states), truncated_operators(problem, weights, num_steps)
+    exact, evaluated = operators.contraction_rate(op), evaluated_policy(problem, weights)
+    return OperatorRates(
+        exact,
+        max(exact, paths.sampled_rate(expected, op, num_pairs, rng)),
+        contraction_bound(problem, weights),
+        value_distance(op, problem, evaluated),
+        max(operators.contraction_rate(each) for each in short),
+        max(value_distance(each, problem, evaluated) for each in short),
+    )
 
 
 def target_variance(problem: Problem, weights: Weights, values: np.ndarray, num_steps: int) -> float:

@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import Self
 
 import ml_collections
+import tensorflow as tf
 from tf_agents.agents import tf_agent
 
 from repro.acting.sources import SCHEDULES
 from repro.config import PROCESSES
 from repro.environments.batched import BatchedEnvironment
 from repro.environments.make import config_of_start, make_environment, make_evaluation_environment
-from repro.training import checkpoint
+from repro.training import checkpoint, devices
 from repro.training.evaluation import score_unit
 from repro.training.experiment import Evaluation, TrainedPolicy, Warn
+from repro.training.learner import Learner
+from repro.training.seeds import make_run_seeds
 
 
 class ActorExperiment(abc.ABC):
@@ -96,6 +99,23 @@ class ActorExperiment(abc.ABC):
         """
         local = seeds[:1] if self.config.runtime.schedule == PROCESSES else seeds
         return [self.make_actor_environment(*numbered) for numbered in enumerate(local)]
+
+    def make_learner(self, environment: BatchedEnvironment, strategy: tf.distribute.Strategy, seed: int) -> Learner:
+        """Returns the learner of a new agent, with the hyper-parameters that the run's seed samples.
+
+        Args:
+            environment: environment with the specs of the agent.
+            strategy: strategy under which it learns.
+            seed: seed of the run.
+
+        Raises:
+            ValueError: as for `make_agent`, or `learner.batch_size` or `runtime.compile` does not fit the devices.
+        """
+        devices.check_batch_size(self.config.learner.batch_size, strategy)
+        with strategy.scope():
+            weights_seed = make_run_seeds(seed, self.num_actors).weights
+            agent = self.with_hparams(self.sample_hparams(seed)).make_agent(environment, weights_seed)
+        return Learner(agent, strategy, devices.use_xla(self.config.runtime.compile, strategy))
 
     def load_policy(self, checkpoints: Path, num_envs: int, seed: int, warn: Warn) -> TrainedPolicy:
         agent, environment = self.make_evaluation_agent(num_envs, seed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -13,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.agents import tf_agent
 
-from repro.files import flush, reason, remedy
+from repro.files import publish_folder, reason, remedy
 from repro.training.manifest import find_damage, write_manifest
 from repro.training.run_directory import checkpoint_name, is_complete, newest_first, remove_old
 
@@ -65,11 +64,8 @@ def save(
         if write_more is not None:
             write_more(partial)
         write_manifest(partial)
-        for path in [*partial.rglob("*"), partial]:
-            flush(path)
         shutil.rmtree(final, ignore_errors=True)  # a broken one
-        os.rename(partial, final)
-        flush(directory)
+        publish_folder(partial, final)
     except (OSError, tf.errors.OpError) as error:
         shutil.rmtree(partial, ignore_errors=True)
         intact = ": its earlier checkpoints are intact" if newest_first(directory) else ""

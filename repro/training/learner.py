@@ -24,7 +24,7 @@ class RetracedError(RuntimeError):
 
 
 class LearnerOutput(NamedTuple):
-    """Output of one update.
+    """Output of one gradient step.
 
     scalars: the loss, summed over the replicas of all learners, and the agent's scalar extras, averaged, by name.
     per_sequence: the agent's extras with one value for each sequence of the batch, [B], by name.
@@ -148,7 +148,7 @@ class Learner:
         return self._strategy.experimental_distribute_values_from_function(share)
 
     def step(self, trajectory: Any, *arguments: Any) -> LearnerOutput:
-        """Makes one update.
+        """Makes one gradient step.
 
         Args:
             trajectory: a batch from `to_device`.
@@ -166,16 +166,16 @@ class Learner:
         return LearnerOutput(scalars, {name: value.numpy() for name, value in per_sequence.items()})
 
     def steps(self, batches: Any, count: int) -> list[dict[str, float]]:
-        """Makes updates on the first `count` of several batches, one after the other, in one compiled call.
+        """Makes gradient steps on the first `count` of several batches, one after the other, in one compiled call.
 
-        For a small network a call costs more than the update itself. Several devices or learners can only use `step`.
+        For a small network a call costs more than the step itself. Several devices or learners can only use `step`.
 
         Args:
             batches: batches from `to_device`, [K, B, ...], of the same shapes at every call.
-            count: number of updates, 1 to K.
+            count: number of gradient steps, 1 to K.
 
         Returns:
-            the scalars of each update, by name.
+            the scalars of each step, by name.
 
         Raises:
             NonFiniteLossError, RetracedError: as for `step`.
@@ -184,11 +184,11 @@ class Learner:
         return [self._finite_scalars(rows[i], count - 1 - i) for i in range(count)]
 
     def _finite_scalars(self, values: np.ndarray, later: int) -> dict[str, float]:
-        """Scalars of an update by name, from their values in the order of `_names`.
+        """Scalars of a gradient step by name, from their values in the order of `_names`.
 
         Args:
             values: float32 [len(_names)].
-            later: number of updates made after this one.
+            later: number of gradient steps made after this one.
 
         Raises:
             NonFiniteLossError: a value is not finite.
@@ -196,7 +196,8 @@ class Learner:
         scalars = dict(zip(self._names, values.tolist()))
         if not np.isfinite(values).all():
             broken = ", ".join(f"{name}={value}" for name, value in scalars.items() if not np.isfinite(value))
-            raise NonFiniteLossError(f"update {int(self.agent.train_step_counter.numpy()) - later} gave {broken}")
+            step = int(self.agent.train_step_counter.numpy()) - later
+            raise NonFiniteLossError(f"gradient step {step} gave {broken}")
         return scalars
 
     def _call(self, function: Any, *arguments: Any) -> Any:

@@ -11,18 +11,18 @@ from repro.acting.weights import WeightsPublisher
 from repro.replay.mixed_batches import MixedBatches
 from repro.rng import pack_rng, unpack_rng
 from repro.training.learner import Learner
-from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.trainer import EpisodeLog, RunSettings
+from repro.training.unroll_trainer import UnrollTrainer
 
 
-class MixedReplayTrainer(OnPolicyTrainer):
+class MixedReplayTrainer(UnrollTrainer):
     """An update is one gradient step on the new unrolls that the actors bring and on replayed ones.
 
     The policy lag is that of the new unrolls. The lag of the replayed ones is the scalar `replay_lag`, their mean in a
     batch, and `replay_lag` of the summary.
 
     Args:
-        learner, weights, episodes, run: as for `OnPolicyTrainer`.
+        learner, weights, episodes, run: as for `UnrollTrainer`.
         source: source of the new unrolls, which are stored and not placed on devices.
         frames_per_update: units of the budget in the new unrolls of a batch.
         batches: adds the replayed ones.

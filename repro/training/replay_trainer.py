@@ -12,8 +12,8 @@ from repro.acting.weights import WeightsPublisher
 from repro.replay.unrolls import UnrollReplay
 from repro.rng import pack_rng, unpack_rng
 from repro.training.learner import Learner
-from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.trainer import EpisodeLog, RunSettings
+from repro.training.unroll_trainer import UnrollTrainer
 
 
 class ReplaySettings(NamedTuple):
@@ -32,11 +32,11 @@ class ReplaySettings(NamedTuple):
     steps_per_call: int = 1
 
 
-class ReplayTrainer(OnPolicyTrainer):
+class ReplayTrainer(UnrollTrainer):
     """An update stores one batch of new unrolls and makes the gradient steps that follow.
 
     Args:
-        learner, source, weights, episodes, run, frames_per_update: as for `OnPolicyTrainer`. For on-policy updates the
+        learner, source, weights, episodes, run, frames_per_update: as for `UnrollTrainer`. For on-policy updates the
             agent has a `train_on_policy(experience, acting)`, and `weights` keeps what it needs as `acting`.
         replay: replay of such unrolls; None for a ratio of 0, when nothing is stored.
         settings: see `ReplaySettings`.

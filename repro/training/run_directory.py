@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from repro.config import MACHINE_FIELDS, flatten, is_chosen, resolve_plain, without_later
-from repro.files import flush, reason, try_lock, write_whole
+from repro.files import publish_folder, reason, try_lock, write_whole
 from repro.training.manifest import find_damage
 
 CHECKPOINTS = "checkpoints"
@@ -222,9 +222,7 @@ def copy_checkpoint(path: Path, target: Path) -> None:
         for leftover in (partial, target):
             shutil.rmtree(leftover, ignore_errors=True)
         shutil.copytree(newest, partial)
-        for copied in [*partial.rglob("*"), partial]:
-            flush(copied)
-        partial.rename(target)
+        publish_folder(partial, target)
     except OSError as error:
         raise RunDirectoryError(f"Could not copy a checkpoint to {target} ({reason(error)}).") from error
 

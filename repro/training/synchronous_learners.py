@@ -17,8 +17,8 @@ from repro.acting.supervision import ActorPoolError
 from repro.acting.weights import WeightsPublisher
 from repro.training.learner import Learner
 from repro.training.learner_group import ChiefLink, LearnerGroup, Ready
-from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.trainer import EpisodeLog, RunSettings
+from repro.training.unroll_trainer import UnrollTrainer
 
 EXCHANGE_ERRORS = (
     tf.errors.AbortedError,
@@ -85,13 +85,13 @@ class ChiefSource:
         self._source.close()
 
 
-class ChiefTrainer(OnPolicyTrainer):
+class ChiefTrainer(UnrollTrainer):
     """The trainer of the chief of several learners.
 
     Before the first update the others get its weights, optimizer and counters, which are new or restored.
 
     Args:
-        learner, source, weights, episodes, run, frames_per_update: as for `OnPolicyTrainer`.
+        learner, source, weights, episodes, run, frames_per_update: as for `UnrollTrainer`.
         group: the other learners.
     """
 
@@ -111,7 +111,7 @@ class ChiefTrainer(OnPolicyTrainer):
         group.begin()
 
     def _learn(self, batch: Batch) -> dict[str, float]:
-        """As `OnPolicyTrainer._learn`; raises LearnerLostError if the learners cannot exchange their gradients."""
+        """As `UnrollTrainer._learn`; raises LearnerLostError if the learners cannot exchange their gradients."""
         try:
             return super()._learn(batch)
         except EXCHANGE_ERRORS as error:

@@ -262,7 +262,8 @@ class Trainer(abc.ABC):
     def _restore_more(self, folder: Path) -> None:  # noqa: B027 - most have none
         """Reads the files of `_save_more`; called before `_set_state`."""
 
-    def interrupt(self) -> None:  # noqa: B027 - most never wait
+    @abc.abstractmethod
+    def interrupt(self) -> None:
         """Ends a wait for actors, or the preparation of the first update, from another thread.
 
         The iteration then ends, and the run can be saved, if an update was made.
@@ -284,9 +285,9 @@ class Trainer(abc.ABC):
         return self._evaluator_restarts_before + (evaluator.restarts if evaluator else 0)
 
     @property
+    @abc.abstractmethod
     def _restarts(self) -> int:
         """Number of actors that were replaced in this process."""
-        return 0
 
     @property
     def complete(self) -> bool:

@@ -11,7 +11,7 @@ from repro.acting.remote import RemoteWeights
 from repro.acting.weights import WeightsPublisher
 from repro.config import agents, resolve
 from repro.papers import find_experiment
-from repro.training import on_policy_experiment
+from repro.training import unroll_actors
 from tests.support.training import make_loop, weights_of
 
 
@@ -92,12 +92,12 @@ def test_weights_of_actors_in_processes_are_as_late_as_the_configuration_says(mo
     config = gymnasium.get_config("smoke")
     config.runtime.schedule, config.runtime.weights_delay = "processes", 2
     experiment, delays = find_experiment(config), []
-    monkeypatch.setattr(on_policy_experiment, "RemoteWeights", lambda variables, delay: delays.append(delay))
-    monkeypatch.setattr(on_policy_experiment, "make_remote_source", lambda *_, **__: None)
+    monkeypatch.setattr(unroll_actors, "RemoteWeights", lambda _, delay, **__: delays.append(delay))
+    monkeypatch.setattr(unroll_actors, "make_remote_source", lambda *_, **__: None)
     monkeypatch.setattr(type(experiment), "_make_actors", lambda *_: None)
     collecting = SimpleNamespace(variables=lambda: [tf.Variable(0.0)])
     agent = SimpleNamespace(collect_policy=collecting, collect_data_spec=None)
-    experiment._make_remote_source(agent, None, None, print, None)
+    experiment.make_remote_source(agent, None, None, print, None)
     assert delays == [2]
 
 

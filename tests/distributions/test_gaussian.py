@@ -18,7 +18,6 @@ FUNCTIONS = {
     "log_prob": (gaussian.log_prob, [MEAN, STD, ACTION]),
     "log_ratio": (gaussian.log_ratio, [MEAN, STD, OTHER_MEAN, OTHER_STD, ACTION]),
     "kl": (gaussian.kl, [MEAN, STD, OTHER_MEAN, OTHER_STD]),
-    "entropy": (gaussian.entropy, [STD]),
 }
 
 
@@ -36,7 +35,6 @@ def test_equals_tensorflow_probability(shared):
     divergence = gaussian.kl(MEAN, std, OTHER_MEAN, other)
     np.testing.assert_allclose(divergence, p.kl_divergence(q))
     assert not np.allclose(divergence, q.kl_divergence(p), rtol=0.05)
-    np.testing.assert_allclose(gaussian.entropy(std), p.entropy()[0] if shared else p.entropy())
 
 
 def test_divergence_is_the_mean_log_ratio_under_the_first():
@@ -62,7 +60,6 @@ def test_by_hand():
     np.testing.assert_allclose(gaussian.log_ratio(zeros, ones, ones, 2 * ones, ones), [2 * (np.log(2) - 0.5)])
     np.testing.assert_allclose(gaussian.kl(zeros, ones, ones, 2 * ones), [2 * (np.log(2) + 2 / 8 - 0.5)])
     np.testing.assert_allclose(gaussian.kl(ones, 2 * ones, zeros, ones), [2 * (-np.log(2) + 5 / 2 - 0.5)])
-    np.testing.assert_allclose(gaussian.entropy(2 * ones), [2 * 0.5 * np.log(2 * np.pi * np.e * 4)])
 
 
 def test_a_distribution_against_itself():
@@ -108,8 +105,6 @@ def test_wrong_shapes_name_function_and_argument(name):
                 function(*shaped)
     with pytest.raises(ValueError, match=r"^gaussian\.kl: std_q must have the shape of mean_p, got \(5, 1\)"):
         gaussian.kl(MEAN, STD, MEAN, STD[:, :1])
-    with pytest.raises(ValueError, match=r"^gaussian\.entropy: std must have rank 1 or more"):
-        gaussian.entropy(1.0)
 
 
 def test_softplus_gives_the_variance():

@@ -19,9 +19,9 @@ from repro.launch.pieces import Piece
 from repro.launch.population import apply_hparams
 from repro.training import devices
 from repro.training.learner import NonFiniteLossError
-from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.run_directory import RunDirectory, copy_checkpoint, read_progress, read_settings
 from repro.training.trainer import Trainer
+from repro.training.unroll_trainer import UnrollTrainer
 from tests.papers.impala.test_multitask import small_config
 
 STEPS = 4 * 40
@@ -147,7 +147,7 @@ def test_a_member_that_diverged_goes_on_with_the_weights_and_the_optimizer_of_it
     child, parent, copy = (tmp_path / name for name in ("child", "parent", "copy"))
     shutil.copytree(begun[0], child)
     with monkeypatch.context() as patch:
-        patch.setattr(OnPolicyTrainer, "_update", diverge)
+        patch.setattr(UnrollTrainer, "_update", diverge)
         diverged = train(make_piece(child, number=1, start=1, end=2))
     assert diverged == (2, 0, [], True)
     train(make_piece(parent, seed=8))
@@ -178,7 +178,7 @@ def test_a_piece_that_is_stopped_adopts_once(begun, continued, tmp_path):
     for name, value in stopped.items():
         np.testing.assert_array_equal(value, one_update[name])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(OnPolicyTrainer, "_update", lambda trainer: ({"loss": 0.0}, 0.0))  # learns nothing more
+        patch.setattr(UnrollTrainer, "_update", lambda trainer: ({"loss": 0.0}, 0.0))  # learns nothing more
         assert train(piece).updates == 3
     for name, value in read(member)[0].items():
         np.testing.assert_array_equal(value, one_update[name])
@@ -211,7 +211,7 @@ def test_an_interval_below_two_updates_is_an_error_of_the_first_piece(tmp_path):
 def test_a_member_that_waits_for_its_actors_is_stopped_and_saved(begun, tmp_path, monkeypatch):
     """Its second update waits until it is interrupted; the first is saved."""
     shutil.copytree(begun[0], tmp_path / "member")
-    waiting, interrupted, update = threading.Event(), threading.Event(), OnPolicyTrainer._update
+    waiting, interrupted, update = threading.Event(), threading.Event(), UnrollTrainer._update
 
     def wait(trainer):
         if trainer.updates < 2:
@@ -220,7 +220,7 @@ def test_a_member_that_waits_for_its_actors_is_stopped_and_saved(begun, tmp_path
         assert interrupted.wait(60), "the wait was not interrupted"
         raise Interrupted
 
-    monkeypatch.setattr(OnPolicyTrainer, "_update", wait)
-    monkeypatch.setattr(OnPolicyTrainer, "interrupt", lambda trainer: interrupted.set())
+    monkeypatch.setattr(UnrollTrainer, "_update", wait)
+    monkeypatch.setattr(UnrollTrainer, "interrupt", lambda trainer: interrupted.set())
     assert train(make_piece(tmp_path / "member", number=1, start=1, end=3), stop=waiting.is_set) is None
     assert max(path.name for path in tmp_path.glob("member/checkpoints/*")) == "checkpoint_000000002"

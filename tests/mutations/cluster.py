@@ -380,7 +380,7 @@ VARIANTS = [
     ),
     Variant(
         "learners: all have the same actors",
-        "repro/training/on_policy_experiment.py",
+        "repro/training/unroll_actors.py",
         "watched, learner * num_actors)",
         "watched, 0)",
         f"{TEST_LEARNERS}::test_each_learner_has_its_own_actors_and_their_share_of_the_batch",

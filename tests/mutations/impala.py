@@ -19,7 +19,7 @@ VARIANTS = [
     ),
     Variant(
         "IMPALA: the learning rate falls over the frames of one task",
-        "repro/training/on_policy_experiment.py",
+        "repro/training/unroll_experiment.py",
         "learner.final_learning_rate, total_budget(self.config)[1],",
         "learner.final_learning_rate, self.config.num_env_frames,",
         "tests/papers/impala/test_multitask.py::test_the_learning_rate_falls_to_0_over_the_new_frames_of_all_tasks",

@@ -361,8 +361,8 @@ VARIANTS = [
     Variant(
         "claim: settings that both agents change alike are foreign",
         CLAIMS,
-        "if ours.get(name) != value and name not in not_printed",
-        "if name not in not_printed",
+        "if ours.get(name) != value and name not in allowed",
+        "if name not in allowed",
         f"{TEST_REFERENCES}::test_an_opponent_with_settings_neither_the_paper_s_nor_ours_answers_nothing",
     ),
     Variant(

@@ -5,12 +5,14 @@ from tests.mutations.variant import Variant
 WEIGHTS = "repro/acting/weights.py"
 ACTOR = "repro/acting/actor.py"
 ROLLOUT = "repro/acting/rollout.py"
-TRAINING = "repro/training/on_policy_trainer.py"
+TRAINING = "repro/training/unroll_trainer.py"
 TRAINER = "repro/training/trainer.py"
 EVALUATION = "repro/training/evaluation.py"
 TEST_EVALUATION = "tests/training/test_evaluation.py"
 MIXED = "repro/training/mixed_replay_trainer.py"
-EXPERIMENT = "repro/training/on_policy_experiment.py"
+EXPERIMENT = "repro/training/unroll_experiment.py"
+UNROLL_ACTORS = "repro/training/unroll_actors.py"
+ACTOR_EXPERIMENT = "repro/training/actor_experiment.py"
 TEST_WEIGHTS = "tests/acting/test_weights.py"
 TEST_MIXED = "tests/training/test_mixed_replay_trainer.py"
 TEST_REPLAY = "tests/papers/impala/test_replay.py"
@@ -102,23 +104,23 @@ VARIANTS = [
     ),
     Variant(
         "replay: replayed frames use up the budget",
-        EXPERIMENT,
+        UNROLL_ACTORS,
         "return self.num_new * (",
         "return learner.batch_size * (",
         f"{TEST_REPLAY}::test_the_agents_of_table_2_with_replay_differ_from_those_without_in_the_replay_alone",
     ),
     Variant(
         "replay: batches of new unrolls keep their size",
-        EXPERIMENT,
+        UNROLL_ACTORS,
         "actors, agent.collect_data_spec, to_device, self.num_new)",
-        "actors, agent.collect_data_spec, to_device, config.learner.batch_size)",
+        "actors, agent.collect_data_spec, to_device, self.config.learner.batch_size)",
         f"{TEST_REPLAY}::test_half_of_a_batch_is_replayed_with_the_state_that_its_unrolls_began_with",
         slow=True,
     ),
     Variant(
         "sweep: sampled, but the configuration's values learn",
-        EXPERIMENT,
-        "self.with_hparams(sampled_hparams).make_agent(",
+        ACTOR_EXPERIMENT,
+        "self.with_hparams(self.sample_hparams(seed)).make_agent(",
         "self.make_agent(",
         f"{TEST_REPLAY}::test_sampled_settings_are_those_that_the_agent_learns_with_and_the_record_s",
     ),
@@ -226,11 +228,9 @@ VARIANTS = [
     ),
     Variant(
         "placement: weights where TensorFlow has them by itself",
-        EXPERIMENT,
-        """        with strategy.scope():
-            agent = self.with_hparams(sampled_hparams)""",
-        """        with devices.tf.device(None):
-            agent = self.with_hparams(sampled_hparams)""",
+        ACTOR_EXPERIMENT,
+        "        with strategy.scope():",
+        "        with tf.device(None):",
         f"{TEST_PLACEMENT}::test_weights_slots_and_updates_are_on_the_device_of_the_strategy",
         slow=True,
     ),
@@ -272,7 +272,7 @@ VARIANTS = [
     ),
     Variant(
         "A3C: weights are published when the worker has gone on",
-        "repro/training/on_policy_trainer.py",
+        "repro/training/unroll_trainer.py",
         "        self._publish()  # first: an actor that waits for the batch's memory takes weights after that\n"
         "        self._source.release(batch)\n",
         "        self._source.release(batch)\n        __import__('time').sleep(0.01)\n        self._publish()\n",

@@ -422,7 +422,7 @@ VARIANTS = [
     ),
     Variant(
         "overlap: its steps counted again",
-        "repro/training/on_policy_experiment.py",
+        "repro/training/unroll_actors.py",
         "(learner.unroll_length - self.overlap)",
         "learner.unroll_length",
         f"{TEST_CONTROL}::test_fields_of_control_reach_their_places",
@@ -443,7 +443,7 @@ VARIANTS = [
     ),
     Variant(
         "overlap: none where actors are processes",
-        "repro/training/on_policy_experiment.py",
+        "repro/training/unroll_actors.py",
         "            overlap=self.overlap,",
         "            overlap=0,",
         f"{TEST_CONTROL}::test_unrolls_of_an_actor_in_a_process_overlap",

@@ -242,8 +242,8 @@ VARIANTS = [
     Variant(
         "IMPALA theorems: ratio to gamma",
         IMPALA,
-        '"contraction": rate / bound',
-        '"contraction": rate / problem.mdp.discount',
+        '"contraction": rates.largest / rates.bound',
+        '"contraction": rates.largest / problem.mdp.discount',
         TEST_IMPALA,
     ),
     Variant(
@@ -277,8 +277,8 @@ VARIANTS = [
     Variant(
         "STAC theorems: truncated operators under the printed condition",
         STAC,
-        "rates[weights].truncated_ratio for weights in proved",
-        "rates[weights].truncated_ratio for weights in printed",
+        "rates[weights].truncated / rates[weights].bound for weights in proved",
+        "rates[weights].truncated / rates[weights].bound for weights in printed",
         f"{TEST_STAC}::test_the_alphas_are_those_of_the_configuration",
     ),
     Variant(

@@ -17,7 +17,7 @@ from repro import cli
 from repro.training import stopping
 
 cli.load_tensorflow()
-for name in ("repro.training.on_policy_experiment", "repro.report.page", "scipy.stats"):
+for name in ("repro.training.unroll_experiment", "repro.report.page", "scipy.stats"):
     importlib.import_module(name)
 
 FORKING = multiprocessing.get_context("forkserver")

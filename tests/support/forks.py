@@ -21,7 +21,7 @@ from repro.acting import actor_processes
 from repro.acting.actor_processes import LocalLauncher
 from repro.papers.ctrace import experiment as ctrace_experiment
 from repro.processes import end_with_parent
-from repro.training import on_policy_experiment
+from repro.training import unroll_experiment
 from tests.support.network import enter
 
 AGAIN = 75
@@ -174,7 +174,7 @@ def train_as_forks(launcher: type[LocalLauncher], train: Callable[[], None]) -> 
         train: function of the run, which may replace its process by another one with the same command.
     """
     actor_processes.LocalLauncher = ForkedLauncher  # the launcher of further learners
-    on_policy_experiment.LocalLauncher = ctrace_experiment.LocalLauncher = launcher
+    unroll_experiment.LocalLauncher = ctrace_experiment.LocalLauncher = launcher
 
     def first() -> None:
         os.execv = lambda *_: os._exit(AGAIN)

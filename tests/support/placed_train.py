@@ -15,10 +15,10 @@ from pathlib import Path
 
 from repro import cli
 from repro.training import learner_group
-from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.run_directory import write_json
 from repro.training.sequence_trainer import SequenceTrainer
 from repro.training.trainer import Trainer
+from repro.training.unroll_trainer import UnrollTrainer
 from tests.support.forked_run import become
 from tests.support.forks import ForkedLauncher, train_as_forks
 from tests.support.network import ADDRESSES, enter
@@ -63,7 +63,7 @@ def train_placed() -> None:
     from repro import train  # not before forks whose modules define flags with the same names
 
     def main(argv: list[str]) -> None:
-        for kind in (OnPolicyTrainer, SequenceTrainer):
+        for kind in (UnrollTrainer, SequenceTrainer):
             leave_totals(kind, Path(train.RUN_DIR.value).parent)
         train.main(argv)
 

@@ -29,9 +29,9 @@ from repro.replay.mixed_batches import MixedBatches
 from repro.replay.unrolls import UnrollReplay
 from repro.training.learner import Learner
 from repro.training.mixed_replay_trainer import MixedReplayTrainer
-from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.replay_trainer import ReplaySettings, ReplayTrainer
 from repro.training.trainer import EpisodeLog, RunSettings, Trainer, Update
+from repro.training.unroll_trainer import UnrollTrainer
 from tests.support.catch import Catch
 
 SETTINGS = VtraceLossSettings("vtrace", 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.01, 0.5, True)
@@ -124,7 +124,7 @@ def make_loop(
     delay: int = 0,
     make_evaluator: Callable[[ImpalaAgent], Evaluator | None] = lambda agent: None,
     **agent_arguments: object,
-) -> tuple[OnPolicyTrainer, EpisodeLog, ImpalaAgent]:
+) -> tuple[UnrollTrainer, EpisodeLog, ImpalaAgent]:
     environments = [Catch(envs_per_actor, seed + 100 * i) for i in range(num_actors)]
     agent = make_agent(environments[0], seed, **agent_arguments)
     learner = Learner(agent, tf.distribute.get_strategy())
@@ -161,7 +161,7 @@ def make_loop(
         batches = MixedBatches(agent.collect_data_spec, UNROLL, capacity, num_replayed)
         return MixedReplayTrainer(*parts, batches, rng), episodes, agent
     if replay_settings is None:
-        return OnPolicyTrainer(*parts, at_acting_weights=schedule == "a3c"), episodes, agent
+        return UnrollTrainer(*parts, at_acting_weights=schedule == "a3c"), episodes, agent
     replay = UnrollReplay(agent.collect_data_spec, UNROLL, capacity) if replay_settings.ratio else None
     return ReplayTrainer(*parts, replay, replay_settings, rng), episodes, agent
 

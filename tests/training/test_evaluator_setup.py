@@ -23,8 +23,8 @@ from repro.papers import find_experiment
 from repro.training import evaluator_setup
 from repro.training.evaluator_setup import evaluator_episodes
 from repro.training.experiment import RemoteActing
-from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.run_directory import RunDirectory
+from repro.training.unroll_trainer import UnrollTrainer
 from tests.golden import CASES
 from tests.support.catch import Catch
 from tests.support.catch_evaluator import ENVS, EPISODES, SEED
@@ -191,7 +191,7 @@ def test_every_agent_with_actors_in_processes_has_an_evaluator_that_begins_and_e
     run = RunDirectory(tmp_path, config.to_dict(), 1)
     trainer = find_experiment(config).build_trainer(1, run, print, launcher)
     trainer._begin()
-    if isinstance(trainer, OnPolicyTrainer):
+    if isinstance(trainer, UnrollTrainer):
         trainer._source._start()
     wait(lambda: launcher.actors, LONGEST_SECONDS)
     ((address, actor), *_), tables = launcher.actors, {OFFERED, PLAYED}

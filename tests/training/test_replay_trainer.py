@@ -78,7 +78,7 @@ def test_a_call_of_several_updates_names_the_one_that_gave_nan(tmp_path):
     batches = tf.nest.map_structure(lambda x: tf.constant(x[:, np.newaxis]), unrolls)
     learner = loop._learner
     assert [np.isfinite(x["loss"]) for x in learner.steps(batches, 2)] == [True, True]
-    with pytest.raises(NonFiniteLossError, match="update 5 gave .*loss=nan"):  # the third of the next call
+    with pytest.raises(NonFiniteLossError, match="gradient step 5 gave .*loss=nan"):  # the third of the next call
         learner.steps(batches, 4)
     with pytest.raises(RetracedError):
         learner.steps(tf.nest.map_structure(lambda x: x[:3], batches), 2)

@@ -161,7 +161,7 @@ def test_an_actor_failure_reaches_the_learner(tmp_path, monkeypatch):
 
 def test_nan_stops_the_run_names_the_update_and_keeps_the_checkpoint(tmp_path):
     loop, _, agent = make_loop(tmp_path, updates=50)
-    with pytest.raises(NonFiniteLossError, match="update 5 gave .*loss=nan"):
+    with pytest.raises(NonFiniteLossError, match="gradient step 5 gave .*loss=nan"):
         for update in loop:
             if update.updates == 2:
                 loop.save()

@@ -25,7 +25,7 @@ from repro.papers.acer.experiment import AcerExperiment
 from repro.replay.unrolls import UnrollReplay
 from repro.training import devices
 from repro.training.learner import Learner
-from repro.training.on_policy_experiment import OnPolicyExperiment
+from repro.training.unroll_experiment import UnrollExperiment
 
 UNIT = "agent_steps_per_second"
 
@@ -93,7 +93,7 @@ def learner_body(
     return body
 
 
-def on_policy_learner_body(experiment: OnPolicyExperiment) -> Callable[[], int]:
+def unroll_learner_body(experiment: UnrollExperiment) -> Callable[[], int]:
     """Returns a body of one train step on a fixed batch; counts only the agent steps that are new in it."""
     config, environment = experiment.config, experiment.make_environment(1, seed=0)
     train = learner_body(
@@ -113,7 +113,7 @@ def on_policy_learner_body(experiment: OnPolicyExperiment) -> Callable[[], int]:
 
 
 def measure_on_policy(
-    experiment: OnPolicyExperiment, seed: int, seconds: float, warm_up: int = 10 * timing.WARM_UP
+    experiment: UnrollExperiment, seed: int, seconds: float, warm_up: int = 10 * timing.WARM_UP
 ) -> dict[str, Any]:
     """Measures parts, outer parts and whole of an agent that learns from each unroll once, in agent steps per second.
 
@@ -137,7 +137,7 @@ def measure_on_policy(
     parts = {
         "environment": timing.rate(stepping, seconds),
         "inference": timing.rate(inference_bodies(environments, experiment.make_local_policy), seconds),
-        "learner": timing.rate([on_policy_learner_body(experiment)], seconds),
+        "learner": timing.rate([unroll_learner_body(experiment)], seconds),
     }
     agent = experiment.make_agent(environments[0], seed=0)
     unrolls = random_unrolls(agent, config.learner.batch_size, config.learner.unroll_length).arrays

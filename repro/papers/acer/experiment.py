@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import abc
-import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 from tf_agents.agents import tf_agent
-from tf_agents.policies import tf_policy
 
-from repro.acting.actor_processes import ActorProcesses, Launcher, LocalLauncher
+from repro.acting.actor_processes import Launcher, LocalLauncher
 from repro.acting.batches import BatchSource
 from repro.acting.evaluator_process import Evaluator
-from repro.acting.remote import RemoteWeights
-from repro.acting.sources import make_remote_source, make_source, run_remote_actor
-from repro.acting.supervision import Supervision, make_actors
 from repro.acting.weights import WeightsPublisher
 from repro.config import PROCESSES, check_schedule, frames_per_step
 from repro.environments.batched import BatchedEnvironment
@@ -25,22 +19,21 @@ from repro.machine_memory import available_bytes, check_fits
 from repro.papers.acer.averaging_agent import AveragingAgent
 from repro.replay.unrolls import UnrollReplay, min_capacity
 from repro.training import devices
-from repro.training.actor_experiment import ActorExperiment
 from repro.training.evaluation import describe_games, describe_window, score_unit
 from repro.training.evaluator_setup import make_evaluator
 from repro.training.experiment import Evaluation, Warn
-from repro.training.learner import Learner
 from repro.training.replay_trainer import ReplaySettings, ReplayTrainer
 from repro.training.run_directory import RunDirectory
 from repro.training.seeds import make_run_seeds
 from repro.training.trailing_returns import TrailingReturns
 from repro.training.trainer import EpisodeLog, run_settings, supervision
+from repro.training.unroll_actors import UnrollActors
 
 EPISODES, NUM_ENVS = 50, 25
 """Episodes and environments of an evaluation after training; the paper evaluates on the last games of training."""
 
 
-class AcerExperiment(ActorExperiment):
+class AcerExperiment(UnrollActors):
     """Builds a run of ACER or one of its baselines; subclasses define network and agent.
 
     Args:
@@ -52,10 +45,6 @@ class AcerExperiment(ActorExperiment):
     @abc.abstractmethod
     def make_agent(self, environment: BatchedEnvironment, seed: int) -> AveragingAgent: ...
 
-    @abc.abstractmethod
-    def make_local_policy(self, environment: BatchedEnvironment) -> tf_policy.TFPolicy:
-        """Returns a collect policy with its own variables, which an actor overwrites with the published weights."""
-
     @property
     def evaluation(self) -> Evaluation:
         return Evaluation(EPISODES, NUM_ENVS, score_unit(self.config.env))
@@ -63,12 +52,6 @@ class AcerExperiment(ActorExperiment):
     def describe_evaluation(self, episodes: int, when: str) -> str:
         actions = "mean actions" if self.is_continuous else "sampled actions"
         return describe_games(self.config.env, episodes, actions, when)
-
-    @property
-    def frames_per_update(self) -> int:
-        """Environment frames, or steps, in one batch of new unrolls."""
-        learner = self.config.learner
-        return learner.batch_size * learner.unroll_length * frames_per_step(self.config)
 
     @property
     def replay_settings(self) -> ReplaySettings:
@@ -119,17 +102,14 @@ class AcerExperiment(ActorExperiment):
         check_schedule(config, self.SCHEDULES)
         self._check_batches()
         devices.check_compute_dtype(config, warn)
-        sampled_hparams = self.sample_hparams(seed)
         seeds = make_run_seeds(seed, runtime.num_actors, replay_second=True)
         environments = self.make_local_environments(seeds.environments)
         strategy = devices.make_strategy()
-        with strategy.scope():
-            agent = self.with_hparams(sampled_hparams).make_agent(environments[0], seeds.weights)
-        devices.check_batch_size(config.learner.batch_size, strategy)
+        learner = self.make_learner(environments[0], strategy, seed)
+        agent = learner.agent
         replay = self.make_replay(agent)
         if strategy.num_replicas_in_sync > 1:
             settings = settings._replace(steps_per_call=1)
-        learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
         episodes = EpisodeLog(TrailingReturns(config.window_frames, describe_window(config.env), self.evaluation.unit))
         watched = supervision(config, run.actors, warn)
         to_device = learner.to_device if settings.on_policy else None
@@ -140,15 +120,19 @@ class AcerExperiment(ActorExperiment):
             environments[0].close()
             launcher = launch or LocalLauncher(run.path, run.actors)
             evaluator = make_evaluator(config, launcher, agent, watched)
-            weights, source = self._make_remote_source(agent, launcher, watched, episodes, to_device, evaluator)
+            weights, source = self.make_remote_source(
+                agent, launcher, watched, episodes.append, to_device, evaluator=evaluator
+            )
         else:
-            weights, source = self._make_local_source(agent, environments, seeds.actions, watched, episodes, to_device)
+            weights, source = self.make_local_source(
+                agent, environments, seeds.actions, watched, episodes.append, to_device
+            )
         return ReplayTrainer(
             learner,
             source,
             weights,
             episodes,
-            run_settings(config, run, warn, evaluator, sampled_hparams),
+            run_settings(config, run, warn, evaluator, self.sample_hparams(seed)),
             self.frames_per_update,
             replay,
             settings,
@@ -177,58 +161,11 @@ class AcerExperiment(ActorExperiment):
                 f"and {unrolls} of them are played at a time; choose a divisor of {unrolls}{several}."
             )
 
-    def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
-        """See `RemoteActing`."""
-        make_environment = functools.partial(self.make_actor_environment, start=start)
-        run_remote_actor(self.config, make_environment, self.make_local_policy, seed, index, start, address)
+    def acting_variables(self, agent: AveragingAgent) -> Sequence[tf.Variable]:
+        return agent.acting_variables if self.replay_settings.on_policy else ()
 
-    def _make_local_source(
-        self,
-        agent: AveragingAgent,
-        environments: Sequence[BatchedEnvironment],
-        action_seeds: Sequence[int],
-        watched: Supervision,
-        episodes: EpisodeLog,
-        to_device: Callable[[Any], Any] | None,
-    ) -> tuple[WeightsPublisher, BatchSource]:
-        """Returns the publisher of weights and the source of batches, with actors in threads of this process."""
-        acting = agent.acting_variables if self.replay_settings.on_policy else ()
-        weights = WeightsPublisher(agent.collect_policy.variables(), acting=acting)
-        actors = make_actors(
-            environments,
-            self.make_actor_environment,
-            lambda environment, _: self.make_local_policy(environment),
-            weights,
-            self.config.learner.unroll_length,
-            action_seeds,
-            episodes.append,
-            watched,
-        )
-        return weights, make_source(self.config, actors, agent.collect_data_spec, to_device)
-
-    def _make_remote_source(
-        self,
-        agent: AveragingAgent,
-        launcher: Launcher,
-        watched: Supervision,
-        episodes: EpisodeLog,
-        to_device: Callable[[Any], Any] | None,
-        evaluator: Evaluator | None,
-    ) -> tuple[WeightsPublisher, BatchSource]:
-        """Returns the publisher of weights and the source of batches, with actors in processes of their own.
-
-        Raises:
-            ValueError: the weights of all unrolls that may be under way do not fit into memory.
-        """
-        acting = agent.acting_variables if self.replay_settings.on_policy else ()
-        max_kept = self._max_versions(acting)
-        weights = RemoteWeights(agent.collect_policy.variables(), acting=acting, max_kept=max_kept)
-        actors = ActorProcesses(launcher, self.config.runtime.num_actors, watched)
-        parts = (actors, weights, episodes.append, agent.collect_data_spec, to_device)
-        return weights, make_remote_source(self.config, *parts, evaluator=evaluator)
-
-    def _max_versions(self, acting: Sequence[tf.Variable]) -> int:
-        """Returns how many versions of the weights `RemoteWeights` may keep: as many as fit into half the free memory.
+    def max_kept(self, acting: Sequence[tf.Variable]) -> int:
+        """Returns as many versions as fit into half the free memory.
 
         Raises:
             ValueError: that is fewer than all unrolls that may be under way need.

@@ -16,13 +16,10 @@ Deviations from the text:
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import tensorflow as tf
 
 from repro.ops import ranges, recursion, shapes, traces
-
-Scalar: TypeAlias = float | tf.Tensor
+from repro.ops.constants import Scalar
 
 LOSS_SCALE = 1000.0
 """Scale of `alpha_loss` (divided there by 1 - gamma), for the shared optimiser's small learning rate (Appendix E)."""

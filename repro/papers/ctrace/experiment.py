@@ -47,7 +47,6 @@ from repro.training.actor_experiment import ActorExperiment
 from repro.training.evaluation import describe_games
 from repro.training.evaluator_setup import make_evaluator
 from repro.training.experiment import Warn
-from repro.training.learner import Learner
 from repro.training.remote_replay import RemoteReplay
 from repro.training.run_directory import RunDirectory
 from repro.training.seeds import make_run_seeds
@@ -184,12 +183,9 @@ class SequenceExperiment(ActorExperiment):
         is_remote = self.has_remote_replay
         devices.check_compute_dtype(config, warn)
         environment = self.make_actor_environment(0, 0)  # only for its specs
-        strategy = devices.make_strategy()
-        with strategy.scope():
-            agent = self.make_agent(environment, make_run_seeds(seed, self.num_actors).weights)
-        devices.check_batch_size(config.learner.batch_size, strategy)
+        learner = self.make_learner(environment, devices.make_strategy(), seed)
+        agent = learner.agent
         environment.close()
-        learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
         episodes, watched = EpisodeLog(), supervision(config, run.actors, warn)
         evaluator: Evaluator | None = None
         if runtime.schedule == "lockstep":

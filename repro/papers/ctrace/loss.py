@@ -7,6 +7,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from repro.ops import ranges, recursion, shapes, traces, value_rescaling
+from repro.ops.constants import Scalar
 from repro.papers.ctrace import targets
 
 
@@ -52,7 +53,7 @@ def dqn_loss(
     discount_t: tf.Tensor,
     is_boundary: tf.Tensor,
     settings: SequenceLossSettings,
-    alpha: targets.Scalar = 1.0,
+    alpha: Scalar = 1.0,
 ) -> DqnLoss:
     """Computes the Q-learning loss of Section 4's agents, unreduced.
 

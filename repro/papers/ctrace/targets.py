@@ -12,14 +12,13 @@ lambda multiplies the traces of Retrace and C-trace; the paper uses 1 and tried 
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import tensorflow as tf
 
 from repro.ops import q_targets, ranges, traces
+from repro.ops.constants import Scalar
 from repro.papers.ctrace import alpha_update
-
-Scalar: TypeAlias = float | tf.Tensor
 
 METHODS = ("double_dqn", "n_step", "retrace", "c_trace")
 

@@ -8,7 +8,7 @@ import ml_collections
 import numpy as np
 
 from repro.ops import v_targets
-from repro.tabular import mdps, operators, paths, vtrace
+from repro.tabular import mdps, paths, vtrace
 from repro.tabular.mdps import Problem
 from repro.tabular.vtrace import Weights
 from repro.training.problem_study import OnProblems
@@ -59,19 +59,14 @@ run = OnProblems(
 def _find(
     config: ml_collections.ConfigDict, problem: Problem, weights: Weights, rng: np.random.Generator
 ) -> dict[str, float]:
-    expected = vtrace.expected_targets(problem, weights, config.num_steps)
-    op = paths.endless(expected, problem.mdp.num_states)
-    exact = operators.contraction_rate(op)
-    rate = max(exact, paths.sampled_rate(expected, op, config.pairs, rng))
+    rates = vtrace.operator_rates(problem, weights, config.num_steps, config.pairs, rng)
     q_bias, v_bias = biases(problem, weights, config.num_steps)
-    bound, evaluated = vtrace.contraction_bound(problem, weights), vtrace.evaluated_policy(problem, weights)
-    short = vtrace.truncated_operators(problem, weights, config.num_steps)
     return {
-        "contraction": rate / bound,
-        "eta": abs(exact - vtrace.eta(problem, weights)),
-        "fixed_point": vtrace.value_distance(op, problem, evaluated),
-        "truncated_contraction": max(operators.contraction_rate(each) for each in short) / bound,
-        "truncated_fixed_point": max(vtrace.value_distance(each, problem, evaluated) for each in short),
+        "contraction": rates.largest / rates.bound,
+        "eta": abs(rates.exact - vtrace.eta(problem, weights)),
+        "fixed_point": rates.distance,
+        "truncated_contraction": rates.truncated / rates.bound,
+        "truncated_fixed_point": rates.truncated_distance,
         "unbiased_q": q_bias,
         "biased_v": v_bias,
     }

@@ -20,8 +20,6 @@ from repro.papers.refer import gradient_cost
 from repro.papers.refer.advantages import advantage, num_coefficients
 from repro.papers.refer.beta_update import update_beta
 from repro.papers.refer.experiments.replay import ReplayExperiment
-from repro.papers.refer.loss import Variant
-from repro.papers.refer.vracer import VRacer, VRacerSettings
 from repro.replay.refer_kernels import corrected
 from repro.training.experiment import FindExperiment
 from repro.training.study import Advance, Study, StudyResult
@@ -190,7 +188,9 @@ def outputs_of_advantage(
     config: ml_collections.ConfigDict, environment: MujocoEnvironment, form: str, rng: np.random.Generator
 ) -> int:
     """Number of outputs of V-RACER's network besides value and mean, for a form in `advantages.FORMS` (Appendix E)."""
-    agent = _vracer(config.vracer, environment, form, rng)
+    of_form = config.vracer.copy_and_resolve_references()
+    of_form.network.advantage = form
+    agent = ReplayExperiment(of_form).make_agent(environment, rng)
     _, _, coefficients = agent.forward(np.zeros((1, environment.state_size), np.float32))
     return int(coefficients.shape[-1])
 
@@ -199,22 +199,6 @@ def replay_cost(config: ml_collections.ConfigDict, environment: MujocoEnvironmen
     """Floating-point operations of a gradient step of V-RACER, DDPG or NAF with published settings."""
     agent = ReplayExperiment(config).make_agent(environment, np.random.default_rng(0))
     return gradient_cost.replay_cost(agent, config.learner.batch_size, environment.state_size)
-
-
-def _vracer(
-    config: ml_collections.ConfigDict, environment: MujocoEnvironment, form: str, rng: np.random.Generator
-) -> VRacer:
-    network = config.network
-    settings = VRacerSettings(
-        tuple(network.units),
-        network.hidden_scale,
-        network.output_scale,
-        network.initial_variance,
-        learning_rate=0.0,
-        variant=Variant("refer", form, config.refer.max_log_ratio, config.refer.value_target),
-    )
-    sizes = environment.state_size, environment.num_actions
-    return VRacer(*sizes, settings, rng, steps_per_call=1, compile_with_xla=False)
 
 
 @contextlib.contextmanager

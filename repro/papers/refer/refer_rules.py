@@ -6,13 +6,12 @@ the gradient is beta grad L + (1 - beta) grad KL: the penalty pulls pi towards m
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from repro.ops import ranges, shapes
-
-Scalar: TypeAlias = float | tf.Tensor
+from repro.ops.constants import Scalar
 
 RULES = {
     #          rule 1  rule 2

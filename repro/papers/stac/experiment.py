@@ -22,12 +22,12 @@ from repro.papers.stac.agent import StacAgent
 from repro.papers.stac.loss import Hyperparameters
 from repro.papers.stac.metagradient import Metaparameters
 from repro.training.experiment import Warn
-from repro.training.on_policy_experiment import OnPolicyExperiment
-from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.run_directory import RunDirectory
+from repro.training.unroll_experiment import UnrollExperiment
+from repro.training.unroll_trainer import UnrollTrainer
 
 
-class StacExperiment(OnPolicyExperiment):
+class StacExperiment(UnrollExperiment):
     """Builds a run of STAC, STACX or a baseline; subclasses define the distribution over actions.
 
     Attributes:
@@ -160,9 +160,7 @@ class StacExperiment(OnPolicyExperiment):
         distribution = self.make_distribution(environment)
         return HeadPolicy(environment.time_step_spec, environment.action_spec, network, distribution)
 
-    def build_trainer(
-        self, seed: int, run: RunDirectory, warn: Warn, launch: Launcher | None = None
-    ) -> OnPolicyTrainer:
+    def build_trainer(self, seed: int, run: RunDirectory, warn: Warn, launch: Launcher | None = None) -> UnrollTrainer:
         trainer = super().build_trainer(seed, run, warn, launch)
         tuned = [f"{name}_1" for name in self.tuned]
         trainer.progress_scalars = (*trainer.progress_scalars, *tuned[:1])

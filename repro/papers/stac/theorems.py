@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import ml_collections
 import numpy as np
 
 from repro.ops import q_targets, v_targets
-from repro.tabular import mdps, operators, paths, vtrace
+from repro.tabular import mdps, paths, vtrace
 from repro.tabular.mdps import Problem
 from repro.tabular.operators import Operator
 from repro.tabular.paths import ExpectedTargets
@@ -47,16 +46,21 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
         [Weights(*levels, *pair) for levels in config.clips for pair in pairs]
         for pairs in (config.alphas_printed, config.alphas_proved)
     )
-    rates = {weights: _contraction(config, problem, weights, rng) for weights in [*printed, *proved]}
+    rates = {
+        weights: vtrace.operator_rates(problem, weights, config.num_steps, config.pairs, rng)
+        for weights in [*printed, *proved]
+    }
+    ratio = {weights: rate.largest / rate.bound for weights, rate in rates.items()}
+    above_eta = {weights: rate.largest - vtrace.eta(problem, weights) for weights, rate in rates.items()}
     ends = [_ends(config, problem, levels) for levels in clips]
     return {
-        "contraction": max(rates[weights].ratio for weights in printed),
-        "contraction_proved": max(rates[weights].ratio for weights in proved),
-        "eta": max(rates[weights].above_eta for weights in printed),
-        "eta_proved": max(rates[weights].above_eta for weights in proved),
+        "contraction": max(ratio[weights] for weights in printed),
+        "contraction_proved": max(ratio[weights] for weights in proved),
+        "eta": max(above_eta[weights] for weights in printed),
+        "eta_proved": max(above_eta[weights] for weights in proved),
         "weights": min(smallest_difference(problem, weights) for weights in printed),
         "fixed_point": max(rate.distance for rate in rates.values()),
-        "truncated_contraction": max(rates[weights].truncated_ratio for weights in proved),
+        "truncated_contraction": max(rates[weights].truncated / rates[weights].bound for weights in proved),
         "truncated_fixed_point": max(rate.truncated_distance for rate in rates.values()),
         "between": float(all(is_between(problem, weights, sup_norm) for weights in rates)),
         "between_states": float(all(is_between(problem, weights, np.abs) for weights in rates)),
@@ -67,36 +71,6 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
 
 run = OnProblems(find_on_problem, UNITS, EXTREMES, means=("between", "between_states"))
 """Checks the statements on random problems; no trajectories are sampled."""
-
-
-class _Rate(NamedTuple):
-    """Contraction rate over its bound, the rate minus eta, and the fixed point's distance from V of the theorem.
-
-    Two of them also for the operators of truncated trajectories, the largest of these.
-    """
-
-    ratio: float
-    above_eta: float
-    distance: float
-    truncated_ratio: float
-    truncated_distance: float
-
-
-def _contraction(
-    config: ml_collections.ConfigDict, problem: Problem, weights: Weights, rng: np.random.Generator
-) -> _Rate:
-    expected = vtrace.expected_targets(problem, weights, config.num_steps)
-    op = paths.endless(expected, problem.mdp.num_states)
-    rate = max(operators.contraction_rate(op), paths.sampled_rate(expected, op, config.pairs, rng))
-    bound, evaluated = vtrace.contraction_bound(problem, weights), vtrace.evaluated_policy(problem, weights)
-    short = vtrace.truncated_operators(problem, weights, config.num_steps)
-    return _Rate(
-        rate / bound,
-        rate - vtrace.eta(problem, weights),
-        vtrace.value_distance(op, problem, evaluated),
-        max(operators.contraction_rate(each) for each in short) / bound,
-        max(vtrace.value_distance(each, problem, evaluated) for each in short),
-    )
 
 
 def sup_norm(difference: np.ndarray) -> np.ndarray:

@@ -20,12 +20,12 @@ from repro.papers.impala.agent import ImpalaAgent
 from repro.papers.impala.loss import CORRECTIONS, VtraceLossSettings
 from repro.rng import log_uniform
 from repro.training.experiment import Experiment
-from repro.training.on_policy_experiment import OnPolicyExperiment
+from repro.training.unroll_experiment import UnrollExperiment
 
 TORSOS = ("shallow", "deep")
 
 
-class DiscreteExperiment(OnPolicyExperiment):
+class DiscreteExperiment(UnrollExperiment):
     AGENT: type[ImpalaAgent] = ImpalaAgent
     SAMPLED: Mapping[str, str] = {"learning_rate": "learner", "rmsprop_epsilon": "learner", "entropy_cost": "loss"}
 

@@ -17,8 +17,8 @@ from repro.training import checkpoint, devices
 from repro.training.evaluation import describe_games, score_unit
 from repro.training.experiment import Evaluation, TrainedPolicy
 from repro.training.learner import Learner
-from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.trainer import EpisodeLog, run_settings, supervision
+from repro.training.unroll_trainer import UnrollTrainer
 
 
 class ToyExperiment:
@@ -70,7 +70,7 @@ class ToyExperiment:
         )
         source = make_source(config, actors, agent.collect_data_spec, learner.to_device)
         settings = run_settings(config, run, warn)
-        return OnPolicyTrainer(learner, source, weights, episodes, settings, learner_config.batch_size * length)
+        return UnrollTrainer(learner, source, weights, episodes, settings, learner_config.batch_size * length)
 
     def load_policy(self, checkpoints, num_envs, seed, warn):
         environment = self.make_environment(num_envs, seed)

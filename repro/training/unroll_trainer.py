@@ -1,4 +1,4 @@
-"""The trainer of on-policy agents."""
+"""The trainer of agents that learn from unrolls: IMPALA and STAC once from each batch, ACER with its replay."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from repro.training.learner import Learner
 from repro.training.trainer import EpisodeLog, RunSettings, Trainer
 
 
-class OnPolicyTrainer(Trainer):
+class UnrollTrainer(Trainer):
     """Learns once from each batch that the actors bring.
 
     Args:

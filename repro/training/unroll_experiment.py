@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import abc
-import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
+import tensorflow as tf
 from tf_agents.agents import tf_agent
 from tf_agents.policies import tf_policy
 
-from repro.acting.actor_processes import ActorProcesses, Launcher, LocalLauncher
+from repro.acting.actor_processes import Launcher, LocalLauncher
 from repro.acting.batches import BatchSource
-from repro.acting.evaluator_process import Evaluator
 from repro.acting.inference import DynamicBatching
-from repro.acting.remote import RemoteWeights
-from repro.acting.remote_source import RemoteSource
 from repro.acting.rollout import Episode
-from repro.acting.sources import make_remote_source, make_source, run_remote_actor
-from repro.acting.supervision import Supervision, make_actors
+from repro.acting.supervision import Supervision
 from repro.acting.weights import WeightsPublisher
-from repro.config import PROCESSES, check_choice, frames_per_step, tasks, total_budget, whole_product
+from repro.config import PROCESSES, check_choice, tasks, total_budget, whole_product
 from repro.environments.batched import BatchedEnvironment
 from repro.environments.names import task_names
 from repro.evidence import published
@@ -30,33 +25,22 @@ from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.optimizers.schedules import LinearOnFrames
 from repro.replay.mixed_batches import MixedBatches
 from repro.training import devices
-from repro.training.actor_experiment import ActorExperiment
 from repro.training.evaluation import describe_games
 from repro.training.evaluator_setup import make_evaluator
 from repro.training.experiment import Warn
-from repro.training.learner import Learner
 from repro.training.learner_group import ChiefLink, LearnerGroup
 from repro.training.mixed_replay_trainer import MixedReplayTrainer
-from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.run_directory import RunDirectory
 from repro.training.seeds import make_run_seeds
 from repro.training.synchronous_learners import EXCHANGE_ERRORS, ChiefSource, ChiefTrainer, learn_with
 from repro.training.task_returns import TaskReturns
 from repro.training.trainer import RECENT_GAMES, EpisodeLog, run_settings, supervision
+from repro.training.unroll_actors import UnrollActors
+from repro.training.unroll_trainer import UnrollTrainer
 
 
-class OnPolicyExperiment(ActorExperiment):
+class UnrollExperiment(UnrollActors):
     """Builds a run; subclasses define network and agent."""
-
-    @abc.abstractmethod
-    def make_local_policy(self, environment: BatchedEnvironment) -> tf_policy.TFPolicy:
-        """Returns a collect policy with variables of its own, which the actor overwrites with the published ones."""
-
-    @property
-    def frames_per_update(self) -> int:
-        """New environment frames, or steps, in one batch: new unrolls x steps x frames per step."""
-        learner = self.config.learner
-        return self.num_new * (learner.unroll_length - self.overlap) * frames_per_step(self.config)
 
     @property
     def num_new(self) -> int:
@@ -122,15 +106,13 @@ class OnPolicyExperiment(ActorExperiment):
         """Whether one policy answers all waiting actors."""
         return self.config.runtime.get("dynamic_batching", False)
 
-    @property
-    def overlap(self) -> int:
-        """Steps that an unroll shares with the one before it."""
-        return 0
-
     def describe_evaluation(self, episodes: int, when: str) -> str:
         best = "median actions" if self.is_continuous else "most probable action"
         actions = best if self.config.evaluation.greedy else "sampled actions"
         return describe_games(self.config.env, episodes, actions, when)
+
+    def acting_variables(self, agent: tf_agent.TFAgent) -> Sequence[tf.Variable]:
+        return agent.acting_variables if self.config.runtime.schedule == "a3c" else ()
 
     def make_optimizer(self) -> RMSPropTF1:
         """Returns RMSProp whose rate moves linearly over the budget."""
@@ -145,9 +127,7 @@ class OnPolicyExperiment(ActorExperiment):
             epsilon=learner.rmsprop_epsilon,
         )
 
-    def build_trainer(
-        self, seed: int, run: RunDirectory, warn: Warn, launch: Launcher | None = None
-    ) -> OnPolicyTrainer:
+    def build_trainer(self, seed: int, run: RunDirectory, warn: Warn, launch: Launcher | None = None) -> UnrollTrainer:
         """See `RemoteActing.build_trainer`; raises LearnerLostError where another learner ends before it learns."""
         devices.check_compute_dtype(self.config, warn)
         launcher, watched = launch or LocalLauncher(run.path, run.actors), supervision(self.config, run.actors, warn)
@@ -174,10 +154,10 @@ class OnPolicyExperiment(ActorExperiment):
         launcher: Launcher,
         watched: Supervision,
         group: LearnerGroup | None = None,
-    ) -> OnPolicyTrainer:
+    ) -> UnrollTrainer:
         config, runtime = self.config, self.config.runtime
         seeds = make_run_seeds(seed, runtime.num_actors)
-        num_replayed, sampled_hparams = self.num_replayed, self.sample_hparams(seed)
+        num_replayed = self.num_replayed
         remote, at_acting_weights = runtime.schedule == PROCESSES, runtime.schedule == "a3c"
         if remote and self.dynamic_batching:
             raise ValueError(
@@ -186,11 +166,8 @@ class OnPolicyExperiment(ActorExperiment):
             )
         environments = self.make_local_environments(seeds.environments)
         strategy = devices.make_learners_strategy(0, group.connect()) if group else devices.make_strategy()
-        if group is None:
-            devices.check_batch_size(config.learner.batch_size, strategy)
-        with strategy.scope():
-            agent = self.with_hparams(sampled_hparams).make_agent(environments[0], seeds.weights)
-        learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
+        learner = self.make_learner(environments[0], strategy, seed)
+        agent = learner.agent
         if at_acting_weights and (num_replayed or self.dynamic_batching or not hasattr(agent, "train_on_policy")):
             raise ValueError(
                 "runtime.schedule=a3c takes gradients at the weights that acted: choose "
@@ -203,37 +180,25 @@ class OnPolicyExperiment(ActorExperiment):
         evaluator = make_evaluator(config, launcher, agent, watched)
         if remote:
             environments[0].close()
-            weights, source = self._make_remote_source(
+            weights, source = self.make_remote_source(
                 agent, launcher, watched, episodes.append, to_device, evaluator=evaluator
             )
             if group is not None:
                 source = ChiefSource(source, group, episodes.append)
         else:
-            weights, source = self._make_local_source(agent, environments, seeds.actions, watched, episodes, to_device)
-        settings = run_settings(config, run, warn, evaluator, sampled_hparams)
+            weights, source = self.make_local_source(
+                agent, environments, seeds.actions, watched, episodes.append, to_device
+            )
+        settings = run_settings(config, run, warn, evaluator, self.sample_hparams(seed))
         arguments = (learner, source, weights, episodes, settings, self.frames_per_update)
         if group is not None:
             return ChiefTrainer(*arguments, group=group)
         if not num_replayed:
-            return OnPolicyTrainer(*arguments, at_acting_weights=at_acting_weights)
+            return UnrollTrainer(*arguments, at_acting_weights=at_acting_weights)
         batches = MixedBatches(
             agent.collect_data_spec, config.learner.unroll_length, config.replay.capacity, num_replayed
         )
         return MixedReplayTrainer(*arguments, batches=batches, rng=np.random.default_rng(seeds.replay))
-
-    def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
-        """See `RemoteActing`."""
-        run_remote_actor(
-            self.config,
-            functools.partial(self.make_actor_environment, start=start),
-            self.make_local_policy,
-            seed,
-            index,
-            start,
-            address,
-            batch_size=self.num_new // self.num_learners,
-            overlap=self.overlap,
-        )
 
     def run_learner(self, seed: int, chief: ChiefLink, launcher: Launcher, gpu: int) -> NoReturn:
         """See `SynchronousLearning`."""
@@ -241,80 +206,21 @@ class OnPolicyExperiment(ActorExperiment):
         # Only for its specs; made before the learners wait for each other.
         environment = self.make_actor_environment(0, seeds.environments[0])
         strategy = devices.make_learners_strategy(chief.learner, chief.join(), gpu)
-        with strategy.scope():
-            agent = self.with_hparams(self.sample_hparams(seed)).make_agent(environment, seeds.weights)
+        learner = self.make_learner(environment, strategy, seed)
         environment.close()
-        learner = Learner(agent, strategy, devices.use_xla(self.config.runtime.compile, strategy))
         games, no_logs = list[Episode](), Path()  # the launcher has those of processes
         watched = supervision(self.config, no_logs, chief.send)
-        weights, source = self._make_remote_source(
-            agent, launcher, watched, games.append, learner.to_device, learner=chief.learner
+        weights, source = self.make_remote_source(
+            learner.agent, launcher, watched, games.append, learner.to_device, learner=chief.learner
         )
         learn_with(chief, learner, source, weights, games)
-
-    def _make_local_source(
-        self,
-        agent: tf_agent.TFAgent,
-        environments: Sequence[BatchedEnvironment],
-        action_seeds: Sequence[int],
-        watched: Supervision,
-        episodes: EpisodeLog,
-        to_device: Callable[[Any], Any] | None,
-    ) -> tuple[WeightsPublisher, BatchSource]:
-        """Returns the publisher of weights, and the source with actors in threads of this process."""
-        config, runtime = self.config, self.config.runtime
-        acting = agent.acting_variables if runtime.schedule == "a3c" else ()
-        weights = WeightsPublisher(
-            agent.collect_policy.variables(), acting=acting, delay=runtime.get("weights_delay", 0)
-        )
-        actors = make_actors(
-            environments,
-            self.make_actor_environment,
-            self._make_policies(environments, weights, action_seeds[0]),
-            weights,
-            config.learner.unroll_length,
-            action_seeds,
-            episodes.append,
-            watched,
-            self.overlap,
-        )
-        return weights, make_source(config, actors, agent.collect_data_spec, to_device, self.num_new)
-
-    def _make_remote_source(
-        self,
-        agent: tf_agent.TFAgent,
-        launcher: Launcher,
-        watched: Supervision,
-        on_episode: Callable[[Episode], None],
-        to_device: Callable[[Any], Any] | None,
-        learner: int = 0,
-        evaluator: Evaluator | None = None,
-    ) -> tuple[RemoteWeights, RemoteSource]:
-        """Returns the publisher of weights, and the source with a learner's share of the actors, in processes."""
-        weights = RemoteWeights(agent.collect_policy.variables(), delay=self.config.runtime.get("weights_delay", 0))
-        actors, num_new = self._make_actors(launcher, watched, learner), self.num_new // self.num_learners
-        source = make_remote_source(
-            self.config,
-            actors,
-            weights,
-            on_episode,
-            agent.collect_data_spec,
-            to_device,
-            batch_size=num_new,
-            evaluator=evaluator,
-        )
-        return weights, source
-
-    def _make_actors(self, launcher: Launcher, watched: Supervision, learner: int) -> ActorProcesses:
-        num_actors = self.config.runtime.num_actors // self.num_learners
-        return ActorProcesses(launcher, num_actors, watched, learner * num_actors)
 
     def _make_policies(
         self, environments: Sequence[BatchedEnvironment], weights: WeightsPublisher, seed: int
     ) -> Callable[[BatchedEnvironment, int], tf_policy.TFPolicy | DynamicBatching]:
         """Returns what makes an actor's policy: a copy of its own, or with `runtime.dynamic_batching` one for all."""
         if not self.dynamic_batching:
-            return lambda environment, _: self.make_local_policy(environment)
+            return super()._make_policies(environments, weights, seed)
         rows = sum(environment.num_envs for environment in environments)
         shared = DynamicBatching(self.make_local_policy(environments[0]), weights, rows, seed)
         return lambda *_: shared
