@@ -339,15 +339,32 @@ def test_the_agents_of_ctrace_have_these_records_alone():
     files = [path for name in ("dqn", "r2d2") for path in (COMMITTED / "ctrace" / name).glob("*/*/seed_*.json")]
     trained = {path.relative_to(COMMITTED / "ctrace").parts[:-1] for path in files if path.parent.name != "random"}
     assert trained == {("dqn", task, agent) for task, agent in DQN_RUNS} | {
-        ("r2d2", "breakout", agent) for agent in ("ctrace", "retrace")
+        ("r2d2", "breakout", agent) for agent in ("ctrace", "retrace", "n_step_5")
     }
     ends = [
         record["evaluation"]["mean"]
-        for agent in ("ctrace", "retrace", "random")
+        for agent in ("ctrace", "retrace", "n_step_5", "random")
         for record in records("ctrace", "r2d2", "breakout", agent)
     ]
-    of_agents = "{:.1f} and {:.1f} with C-trace and at {:.1f} and {:.1f} with Retrace"
+    two = "{:.1f} and {:.1f} with"
+    of_agents = f"{two} C-trace, at {two} Retrace and at {two} n-step returns"
     assert in_ctrace(f"They end at {of_agents}, where a random player has {{:.1f}}.".format(*ends))
+
+
+def frames_to_the_target(record: dict) -> float:
+    """The frames until the mean excess of the rate over its target in ten kept batches is at most 0.002."""
+    columns = dict(zip(record["series"]["columns"], np.transpose(record["series"]["rows"])))
+    excess = columns["contraction"] - columns["contraction_target"]
+    means = np.convolve(excess, np.full(10, 0.1), "valid")
+    return float(columns["num_env_frames"][9:][means <= 0.002][0])
+
+
+def test_alpha_of_r2d2_takes_most_of_a_run():
+    reached = {
+        f"{frames_to_the_target(record) / 1e6:.1f}M" for record in records("ctrace", "r2d2", "breakout", "ctrace")
+    }
+    assert len(reached) == 1
+    assert in_ctrace(f"after {reached.pop()} frames by the same measure")
 
 
 @pytest.mark.parametrize(("task", "agent"), DQN_RUNS)
@@ -424,14 +441,12 @@ def test_frames_to_returns_that_all_targets_reach():
 
 
 def test_alpha_takes_half_of_a_run():
-    """The frames until the mean excess of the rate over its target in ten kept batches is at most 0.002."""
-    reached = []
-    for task, agent in DQN_RUNS:
-        for record in records("ctrace", "dqn", task, agent) if agent == "ctrace_gamma10" else ():
-            columns = dict(zip(record["series"]["columns"], np.transpose(record["series"]["rows"])))
-            excess = columns["contraction"] - columns["contraction_target"]
-            means = np.convolve(excess, np.full(10, 0.1), "valid")
-            reached.append(columns["num_env_frames"][9:][means <= 0.002][0])
+    reached = [
+        frames_to_the_target(record)
+        for task, agent in DQN_RUNS
+        if agent == "ctrace_gamma10"
+        for record in records("ctrace", "dqn", task, agent)
+    ]
     low, high = (f"{round(frames, -3):,.0f}" for frames in (min(reached), max(reached)))
     assert in_ctrace(f"C-trace's rate reaches its target after {low} to {high} of the 600,000 frames")
 
