@@ -353,10 +353,12 @@ def trained_note(rows: Sequence[Row]) -> str:
     if not any(every[name] for name in DECIDED):
         return ""
     counts = ", ".join(f"{name} {trained[name]} of {every[name]}" for name in DECIDED)
+    expected = count_expected(rows)
     return (
         f"Verdicts from trained agents: {counts}. The others are from studies, which train no network: theorems and "
         "formulas on finite problems, tabular learning, and costs that are counted. Of the reproduced, "
-        f"{count_expected(rows)} can hardly come out otherwise: they are proven, and test the code."
+        f"{'all' if expected == every['reproduced'] else expected} can hardly come out otherwise: they are proven, and "
+        "test the code."
     )
 
 
