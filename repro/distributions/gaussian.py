@@ -58,7 +58,7 @@ def log_prob(mean: tf.Tensor, std: tf.Tensor, action: tf.Tensor) -> tf.Tensor:
 
     Args:
         mean: [..., A].
-        std: [..., A] or [A], above 0.
+        std: [..., A], or [A] for means [B, A], above 0.
         action: [..., A].
 
     Returns:
@@ -82,9 +82,9 @@ def log_ratio(
 
     Args:
         target_mean: mean of pi, [..., A].
-        target_std: std of pi, [..., A] or [A].
+        target_std: std of pi, [..., A], or [A] for means [B, A].
         behaviour_mean: mean of mu, [..., A].
-        behaviour_std: std of mu, [..., A] or [A].
+        behaviour_std: std of mu, [..., A], or [A] for means [B, A].
         action: [..., A].
 
     Returns:
@@ -112,9 +112,9 @@ def kl(mean_p: tf.Tensor, std_p: tf.Tensor, mean_q: tf.Tensor, std_q: tf.Tensor)
 
     Args:
         mean_p: [..., A]. In ReF-ER's penalty p is the behaviour mu, and q is pi.
-        std_p: [..., A] or [A].
+        std_p: [..., A], or [A] for means [B, A].
         mean_q: [..., A].
-        std_q: [..., A] or [A].
+        std_q: [..., A], or [A] for means [B, A].
 
     Returns:
         [...], at least 0 up to rounding, of the arguments' dtype.
@@ -136,7 +136,7 @@ def sample_truncated(rng: np.random.Generator, mean: np.ndarray, std: np.ndarray
     Args:
         rng: source of the samples, advanced by them.
         mean: float [..., A].
-        std: float [..., A] or [A].
+        std: float [..., A], or [A] for means [B, A].
 
     Returns:
         Actions of the shape and dtype of `mean`.
@@ -153,7 +153,7 @@ def _log_density(mean: tf.Tensor, std: tf.Tensor, action: tf.Tensor) -> tf.Tenso
 
 
 def _checked(function: str, **tensors: tf.Tensor) -> list[tf.Tensor]:
-    """Returns the arguments as tensors, after a check that means and actions are [..., A] and stds [..., A] or [A]."""
+    """Returns the arguments as tensors, after a check of their shapes; a std may have that of one row of the means."""
     found = {name: tf.convert_to_tensor(x) for name, x in tensors.items()}
     stds = {name: x for name, x in found.items() if "std" in name}
     means = {name: x for name, x in found.items() if name not in stds}

@@ -139,7 +139,8 @@ class PublishedSetting:
         experiments: files in `paper_configs/<paper>` that the setting applies to; empty if none is planned.
         field: dotted name of the field in their configs, or None.
         equals: value of that field that means the same as `value`.
-        except_agents: agents of these experiments that it does not apply to.
+        except_agents: agents of these experiments that it does not apply to; with any, it applies to all others, even
+            to those that have a value of their own.
         confidence: how far the setting can be trusted, in the words of the source.
         source: where the setting was read.
         note: what a reader must know about the setting, or None.

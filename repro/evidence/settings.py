@@ -86,7 +86,8 @@ def differences(
     """Returns the settings of a record that are not the paper's, apart from its budget: field to (ours, the paper's).
 
     They are the fields of `config_differences` and those that differ from a printed setting. A setting printed for an
-    experiment does not apply to an agent that has its own value of the field or does not read its section, and one
+    experiment does not apply to an agent that has its own value of the field, unless it names the agents that it does
+    not apply to. Nor does it apply to an agent that does not read its section, and one
     printed for an agent (`variants.<agent>.<field>`) does not apply to other agents. A random player has none.
 
     Args:
@@ -108,9 +109,9 @@ def differences(
     printed = published.load(paper, published_dir).settings if paper in published.papers(published_dir) else ()
     for setting in printed:
         field = setting.field
-        if experiment not in setting.experiments or field is None or field in own:
+        if experiment not in setting.experiments or field is None or record["agent"] in setting.except_agents:
             continue
-        if record["agent"] in setting.except_agents:
+        if field in own and not setting.except_agents:
             continue
         if field.startswith("variants."):
             _, agent, field = field.split(".", 2)

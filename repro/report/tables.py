@@ -354,11 +354,11 @@ def trained_note(rows: Sequence[Row]) -> str:
         return ""
     counts = ", ".join(f"{name} {trained[name]} of {every[name]}" for name in DECIDED)
     expected = count_expected(rows)
+    of_reproduced = "all" if 0 < expected == every["reproduced"] else str(expected)
     return (
         f"Verdicts from trained agents: {counts}. The others are from studies, which train no network: theorems and "
         "formulas on finite problems, tabular learning, and costs that are counted. Of the reproduced, "
-        f"{'all' if expected == every['reproduced'] else expected} can hardly come out otherwise: they are proven, and "
-        "test the code."
+        f"{of_reproduced} can hardly come out otherwise: they are proven, and test the code."
     )
 
 

@@ -413,7 +413,7 @@ def test_one_run_of_twelve_leaves_its_target():
             rate, target, alpha = (rows[:, columns.index(n)] for n in ("contraction", "contraction_target", "alpha"))
             last = len(rows) // 6
             below = np.mean((target - rate)[-last:])
-            ends[task, record["evaluation"]["mean"]] = below, alpha.min(), alpha[-1]
+            ends[task, record["evaluation"]["mean"]] = below, alpha[-last], alpha[-1]
     assert sum(abs(below) > 0.001 for below, _, _ in ends.values()) == 1
     below, low, high = ends["road_runner", 850.0]
     assert in_ctrace(f"{below:.4f} below it in its last sixth, while alpha rises from {low:.2f} to {high:.2f}")

@@ -204,7 +204,7 @@ def test_ppo_s_divergence_rises_within_its_runs():
             first.append(kl[:tenth].mean())
             last.append(kl[-tenth:].mean())
         assert np.mean(first[-5:]) < np.mean(last[-5:])
-    sentence = "from {:.3f} to {:.3f} in the first tenth to {:.3f} to {:.3f} in the last"
+    sentence = "it is {:.3f} to {:.3f} in the first tenth and {:.3f} to {:.3f} in the last"
     assert sentence.format(min(first), max(first), min(last), max(last)) in unwrapped(page("refer"))
 
 

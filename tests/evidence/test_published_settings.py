@@ -134,11 +134,12 @@ def test_a_setting_printed_for_one_agent_is_no_other_agent_s():
 
 
 def test_a_setting_may_not_apply_to_an_agent():
-    for agent, reads in (("vracer_refer", True), ("ppo", False)):
+    for agent, steps, reads in (("vracer_refer", 32, True), ("vracer_per", 8, True), ("ppo", 32, False)):
         config = staleness.agent_config("refer", "figure_4_vracer", "paper", agent)
         record = {"paper": "refer", "experiment": "figure_4_vracer", "agent": agent, "config": config}
-        assert config["learner"]["steps_per_call"] == 32
-        assert ("learner.steps_per_call" in settings.differences(record)) == reads
+        assert config["learner"]["steps_per_call"] == steps
+        listed = settings.differences(record).get("learner.steps_per_call")
+        assert listed == ((steps, 1) if reads else None)
 
 
 def test_a_field_that_came_later_has_the_value_of_then_in_older_records():

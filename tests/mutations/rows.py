@@ -53,8 +53,8 @@ VARIANTS = [
     Variant(
         "settings: a printed setting that does not apply to an agent",
         SETTINGS,
-        'if record["agent"] in setting.except_agents:',
-        "if not setting.except_agents:",
+        ' or record["agent"] in setting.except_agents:',
+        ":",
         "tests/evidence/test_published_settings.py::test_a_setting_may_not_apply_to_an_agent",
     ),
     Variant(

@@ -87,6 +87,7 @@ def test_reproduced_rows_that_can_hardly_come_out_otherwise_are_counted(committe
     said = "can hardly come out otherwise: they are proven, and test the code."
     assert f"Of the reproduced, 1 {said}" in trained_note([proven, dataclasses.replace(other, sentence="third")])
     assert f"Of the reproduced, 0 {said}" in trained_note([proven, other])  # one sentence
+    assert f"Of the reproduced, 0 {said}" in trained_note([dataclasses.replace(proven, shortfalls=("one run",))])
     open_, agreed = dataclasses.replace(proven, finding="undecided"), dataclasses.replace(other, sentence="third")
     assert f"Of the reproduced, 0 {said}" in trained_note([open_, agreed])
     assert f"Of the reproduced, all {said}" in trained_note([proven, dataclasses.replace(proven, sentence="third")])
