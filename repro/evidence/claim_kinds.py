@@ -17,6 +17,8 @@ from repro.evidence.comparisons import Records
 from repro.evidence.published import PublishedError, PublishedRow
 from repro.evidence.task_measures import BootstrapWeights, OfTask
 
+SECONDS = "series.seconds"
+"""Field that the records of a claim about times need; these are compared on one kind of machine alone."""
 SAMPLED = "sampled_hparams"
 """Field that the records of a claim about a sweep need: each run has settings of its own."""
 
@@ -358,7 +360,7 @@ CLAIMS: Mapping[str, Claim] = {
     ),
     "frames_ratio": _to_their_level(task_measures.ratio_of_frames, "curve"),
     "frames_ratio_to_common_level": _to_common_level(task_measures.ratio_of_frames, "curve"),
-    "seconds_ratio_to_common_level": _to_common_level(task_measures.ratio_of_seconds, "curve", "series.seconds"),
+    "seconds_ratio_to_common_level": _to_common_level(task_measures.ratio_of_seconds, "curve", SECONDS),
     "gains_ratio": Claim(
         task_measures.ratio_of_gains,
         task_aggregates.median,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from repro.evidence import claim_intervals, comparisons, learning, statistics, task_aggregates, task_measures, verdicts
-from repro.evidence.claim_kinds import Claim, find_claim
+from repro.evidence.claim_kinds import SECONDS, Claim, find_claim
 from repro.evidence.comparisons import ClaimResult, Records, Runs
 from repro.evidence.published import PublishedRow
 from repro.evidence.references import Differences, References
@@ -165,6 +165,17 @@ def foreign_settings(printed: PublishedRow, claim: Claim, by_agent: Sequence[Rec
     return ""
 
 
+def _unlike_machines(claim: Claim, by_agent: Sequence[Records]) -> str:
+    """Names the machines of runs whose times are compared, if they differ; empty otherwise."""
+    if SECONDS not in claim.needs:
+        return ""
+    used = {tuple(record["hardware"].items()): record["hardware"] for runs in by_agent for record in runs}
+    names = sorted(
+        f"{of['gpu'] or of['cpu']} with {of['cores']} core{'s' * (of['cores'] != 1)}" for of in used.values()
+    )
+    return f"times are of different machines: {', '.join(names)}" if len(used) > 1 else ""
+
+
 def _usable(
     printed: PublishedRow, claim: Claim, tasks: Mapping[str, list[Records]], references: References
 ) -> tuple[dict[str, list[Records]], list[str]]:
@@ -172,6 +183,7 @@ def _usable(
     usable, reasons = {}, []
     for task, by_agent in tasks.items():
         reason = foreign_settings(printed, claim, by_agent, references.differences)
+        reason = reason or _unlike_machines(claim, by_agent)
         reason = reason or _without_learning(printed, claim, task, by_agent, references, len(tasks))
         if reason:
             reasons.append(reason)

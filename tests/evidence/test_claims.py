@@ -150,6 +150,11 @@ def test_frames_and_seconds_to_the_same_level(tmp_path):
     row = make_row(tmp_path, made, protocol=TO_OTHER, **TIME)
     assert row.value == pytest.approx(1.0, abs=0.05)
     assert row.verdict == "reproduced"
+    unlike = [*made[:-1], made[-1] | {"hardware": {"cpu": "Other CPU", "cores": 1, "gpu": None}}]
+    row = make_row(tmp_path, unlike, protocol=TO_OTHER, **TIME)
+    machines = "Example CPU with 2 cores, Other CPU with 1 core"
+    assert (row.value, row.note) == (None, f"times are of different machines: {machines}")
+    assert make_row(tmp_path, unlike, protocol=TO_OTHER, **FRAMES).verdict == "reproduced"
     for record in made:
         record["series"] = {"columns": ["num_env_frames", "kl"], "rows": [[1, 1.0]]}
     assert make_row(tmp_path, made, protocol=TO_OTHER, **TIME).verdict == "not run"

@@ -30,6 +30,13 @@ TEST_RANDOM = "tests/evidence/test_random_player.py"
 
 VARIANTS = [
     Variant(
+        "claim: times of different machines are compared",
+        CLAIMS,
+        "if SECONDS not in claim.needs:",
+        "if SECONDS in claim.needs:",
+        f"{TEST_CLAIMS}::test_frames_and_seconds_to_the_same_level",
+    ),
+    Variant(
         "rows: an agent at random stays under a score",
         FINDINGS,
         "interval is not None and interval[0] > random",
