@@ -165,11 +165,11 @@ def test_a_run_that_diverges_ends_with_a_sentence_and_saves_nothing_after_it(tmp
     finally:
         process.kill()
     sentence = stderr.splitlines()[-1]
-    update = re.search(r"pdate (\d+) gave .*(nan|inf)", sentence)
-    assert update is not None, sentence
-    assert saved_updates(tmp_path) == 6 + int(update[1]) - 1
+    step = re.search(r"gradient step (\d+) gave .*(nan|inf)", sentence)
+    assert step is not None, sentence
+    assert saved_updates(tmp_path) == 6 + int(step[1]) - 1
     assert f"The last good checkpoint is in {tmp_path / 'run/checkpoints'}." in sentence
     complete = json.loads((tmp_path / "run/complete.json").read_text())
-    assert complete["gradient_steps"] == int(update[1]) - 1
+    assert complete["gradient_steps"] == int(step[1]) - 1
     assert f"{tmp_path / 'run'} has diverged ({complete['diverged']})" in again
     assert "Another try needs another --run_dir." in again

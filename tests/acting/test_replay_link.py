@@ -334,6 +334,7 @@ def test_a_process_that_fails_leaves_nothing_either(tmp_path, monkeypatch):
     assert not (tmp_path / "folder").exists()
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_process_that_cannot_count_any_more_ends_its_connection(tmp_path, links, monkeypatch):
     """In place of silence, which would be passed for a process that hangs."""
     here, there = links
