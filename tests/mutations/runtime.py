@@ -50,6 +50,13 @@ TAKE = "\n            self._assign(latest.values)\n            self._taken"
 
 VARIANTS = [
     Variant(
+        "say: brackets are markup",
+        "repro/cli.py",
+        "markup=False, soft_wrap=True",
+        "soft_wrap=True",
+        "tests/test_cli.py::test_texts_are_shown_as_they_are",
+    ),
+    Variant(
         "weights: the delay is one too long",
         WEIGHTS,
         "deque(maxlen=delay + 1)",
