@@ -341,14 +341,12 @@ def test_the_agents_of_ctrace_have_these_records_alone():
     assert trained == {("dqn", task, agent) for task, agent in DQN_RUNS} | {
         ("r2d2", "breakout", agent) for agent in ("ctrace", "retrace", "n_step_5")
     }
-    ends = [
-        record["evaluation"]["mean"]
-        for agent in ("ctrace", "retrace", "n_step_5", "random")
-        for record in records("ctrace", "r2d2", "breakout", agent)
-    ]
-    two = "{:.1f} and {:.1f} with"
-    of_agents = f"{two} C-trace, at {two} Retrace and at {two} n-step returns"
-    assert in_ctrace(f"They end at {of_agents}, where a random player has {{:.1f}}.".format(*ends))
+    ends = []
+    for agent in ("ctrace", "retrace", "n_step_5", "random"):
+        scores = [f"{record['evaluation']['mean']:.1f}" for record in records("ctrace", "r2d2", "breakout", agent)]
+        ends.append(" and ".join(filter(None, (", ".join(scores[:-1]), scores[-1]))))
+    of_agents = "They end at {} with C-trace, at {} with Retrace and at {} with n-step returns"
+    assert in_ctrace(f"{of_agents}, where a random player has {{}}.".format(*ends))
 
 
 def frames_to_the_target(record: dict) -> float:
@@ -360,11 +358,8 @@ def frames_to_the_target(record: dict) -> float:
 
 
 def test_alpha_of_r2d2_takes_most_of_a_run():
-    reached = {
-        f"{frames_to_the_target(record) / 1e6:.1f}M" for record in records("ctrace", "r2d2", "breakout", "ctrace")
-    }
-    assert len(reached) == 1
-    assert in_ctrace(f"after {reached.pop()} frames by the same measure")
+    reached = [frames_to_the_target(record) / 1e6 for record in records("ctrace", "r2d2", "breakout", "ctrace")]
+    assert in_ctrace(f"after {min(reached):.1f} to {max(reached):.1f}M frames by the same measure")
 
 
 @pytest.mark.parametrize(("task", "agent"), DQN_RUNS)
