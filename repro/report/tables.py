@@ -1,6 +1,7 @@
 """Rows as text: tables for the terminal and in Markdown."""
 
 import collections
+import math
 import pathlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -89,12 +90,13 @@ def titles(paper: str, published_dir: pathlib.Path = published.PUBLISHED_DIR) ->
     return {name: table["title"] for name, table in published.load(paper, published_dir).tables.items()}
 
 
-def number(value: float | None) -> str:
-    """Formats a score with three or four significant digits; a dash for None."""
+def number(value: float | None, decimals: int | None = None) -> str:
+    """Formats a score with some decimals, by default three or fewer for three or four digits; a dash for None."""
     if value is None:
         return "-"
-    digits = 0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else 2 if abs(value) >= 1 else 3
-    return f"{round(value, digits) + 0.0:.{digits}f}"
+    if decimals is None:
+        decimals = 0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else 2 if abs(value) >= 1 else 3
+    return f"{round(value, decimals) + 0.0:.{decimals}f}"
 
 
 def exact(value: float | None) -> str:
@@ -121,14 +123,19 @@ def percent(share: float | None) -> str:
 
 
 def ours(row: Row | ExternalRow) -> str:
-    """Formats our value as `12.30 [11.90, 12.70]` with its interval, `12.30 (exact)` or `12.30 (equal scores)`."""
+    """Formats our value as `12.30 [11.90, 12.70]` with its interval, `12.30 (exact)` or `12.30 (equal scores)`.
+
+    An interval so narrow that its ends would look the same has more decimals.
+    """
     if isinstance(row, Row) and row.exact and row.value is not None:
         return f"{row.value:.6g} (exact)"
     if isinstance(row, Row) and row.no_interval:
         return f"{number(row.value)} ({row.no_interval})"
     if row.interval is None:
         return number(row.value)
-    return f"{number(row.value)} [{number(row.interval[0])}, {number(row.interval[1])}]"
+    low, high = row.interval
+    decimals = 1 - math.floor(math.log10(high - low)) if number(low) == number(high) and low < high else None
+    return f"{number(row.value, decimals)} [{number(low, decimals)}, {number(high, decimals)}]"
 
 
 def spread(row: ExternalRow) -> str:

@@ -44,6 +44,20 @@ def test_numbers_read_well(function, value, text):
     assert function(value) == text
 
 
+@pytest.mark.parametrize(
+    ("value", "interval", "text"),
+    [
+        (0.00595, (0.00581, 0.00612), "0.00595 [0.00581, 0.00612]"),
+        (-0.00595, (-0.00612, -0.00581), "-0.00595 [-0.00612, -0.00581]"),
+        (0.0001, (-0.0002, 0.0003), "0.00010 [-0.00020, 0.00030]"),
+        (5321.2, (5321.1, 5321.3), "5321.20 [5321.10, 5321.30]"),
+        (0.5, (0.4, 0.6), "0.500 [0.400, 0.600]"),
+    ],
+)
+def test_an_interval_shows_its_width(value, interval, text):
+    assert tables.ours(dataclasses.replace(ROW, value=value, interval=interval)) == text
+
+
 def test_cells_stand_under_their_headers():
     cells = dict(zip(tables.HEADERS, tables.cells(ROW), strict=True))
     assert cells == {
