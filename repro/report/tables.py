@@ -125,7 +125,7 @@ def percent(share: float | None) -> str:
 def ours(row: Row | ExternalRow) -> str:
     """Formats our value as `12.30 [11.90, 12.70]` with its interval, `12.30 (exact)` or `12.30 (equal scores)`.
 
-    An interval so narrow that its ends would look the same has more decimals.
+    An interval so narrow that its ends would look the same has more decimals, up to six.
     """
     if isinstance(row, Row) and row.exact and row.value is not None:
         return f"{row.value:.6g} (exact)"
@@ -134,7 +134,9 @@ def ours(row: Row | ExternalRow) -> str:
     if row.interval is None:
         return number(row.value)
     low, high = row.interval
-    decimals = 1 - math.floor(math.log10(high - low)) if number(low) == number(high) and low < high else None
+    decimals = None
+    if number(low) == number(high) and low < high:
+        decimals = min(1 - math.floor(math.log10(high - low)), 6)
     return f"{number(row.value, decimals)} [{number(low, decimals)}, {number(high, decimals)}]"
 
 
