@@ -136,7 +136,7 @@ def sample_truncated(rng: np.random.Generator, mean: np.ndarray, std: np.ndarray
     Args:
         rng: source of the samples, advanced by them.
         mean: float [..., A].
-        std: float [..., A], or [A] for means [B, A].
+        std: float [..., A] or [A].
 
     Returns:
         Actions of the shape and dtype of `mean`.
