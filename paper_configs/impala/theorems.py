@@ -19,8 +19,10 @@ ANSWERS = (
     "biased_v",
     "on_policy",
     "td_lambda",
+    "target_limit",
     "behaviour_limit",
     "rate_by_c_bar",
+    "q_limit",
 )
 
 

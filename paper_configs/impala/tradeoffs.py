@@ -1,4 +1,4 @@
-"""IMPALA, Section 4.1 and Remark 3: effect of truncation on bias and variance, on random finite MDPs.
+"""IMPALA, Sections 4 and 5.2.2, Remark 3: effect of truncation on bias and variance, on random finite MDPs.
 
 Every field names its source: a section or appendix of the paper, or `assumed:` with the reason.
 """
@@ -22,6 +22,14 @@ ANSWERS = (
     "product_grows",
     "untruncated_by_policies",
     "untruncated_grows",
+    "q_by_rho_bar",
+    "variance_by_baseline",
+    "vtrace_gradient_variance",
+    "vtrace_gradient_bias",
+    "one_step_gradient_variance",
+    "one_step_gradient_bias",
+    "one_step_gap",
+    "one_step_gap_grows",
 )
 
 

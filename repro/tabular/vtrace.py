@@ -158,6 +158,29 @@ def product_variance(problem: Problem, clip_c: float | None, num_steps: int) -> 
     return float((square - mean**2).mean())
 
 
+def expected_estimates(problem: Problem, weights: Weights, num_steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """E_mu[q_s | x_s, a_s] and E_mu[v_s | x_s, a_s] over all paths, with V that of `evaluated_policy`, each [S, A].
+
+    q_s = r_s + gamma v_{s+1} is recovered from the advantages of `v_targets.vtrace`, pg_rho (q_s - V(x_s)), with pg_rho
+    clipped at the smallest of all ratios, so that it is constant; alpha_rho must be 1.
+    """
+    mdp, pi, mu = problem
+    values, ratios = mdps.state_values(mdp, evaluated_policy(problem, weights)), pi / mu
+    every = all_paths(mdp, mu, num_steps)
+    x, a = every.trajectories
+    output = v_targets.vtrace(
+        log_rho=np.log(ratios[x[:-1], a]),
+        discount_t=np.full(a.shape, mdp.discount),
+        r_t=mdp.rewards[x[:-1], a],
+        v_tm1=values[x[:-1]],
+        v_t=values[x[1:]],
+        clip_pg_rho=ratios.min(),
+        **weights._asdict(),
+    )
+    advantages = every.expectation(output.pg_advantages[0].numpy(), mdp) / ratios.min()
+    return values[:, None] + advantages, every.expectation(output.targets[0].numpy(), mdp)
+
+
 def variance_growth(problem: Problem, first: Weights, second: Weights, num_steps: int) -> float:
     """log10 of the ratio of `target_variance` with the second to that with the first weights, for V of pi."""
     values = mdps.state_values(problem.mdp, problem.pi)

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from paper_configs.impala import closed_form
 from paper_configs.stac import atari, figure_4_robustness
 from repro.environments import rwrl
 from repro.environments.dm_control_task import import_suite
@@ -133,7 +134,7 @@ def test_exact_numbers_are_met_exactly():
     units = ("network evaluations for a gradient", "network outputs", "beta", "metaparameters", "largest difference")
     exact = [row for row in ROWS if row.unit in units or "Largest divergence possible" in row.column]
     exact += [row for row in ROWS if row.unit.startswith("distance of its fixed point")]
-    assert len(exact) == 1 + 2 + 2 + 2 + 6 + 2 + 3 + 2 + 6 + 1 + 2
+    assert len(exact) == 1 + 2 + 2 + 2 + 6 + 2 + 3 + 2 + 6 + 1 + 3
     assert {(row.better, row.margin, row.margin_note) for row in exact} == {
         ("equal", ("absolute", 0), "an exact number")
     }
@@ -421,8 +422,8 @@ def test_every_row_of_deepmind_lab_that_nothing_here_answers_says_what_it_needs(
     assert len(rows) > 100
     needs = {row.cannot_run for row in rows if row.cannot_run is not None}
     machines = [need for need in needs if "machines" in need or "GPUs" in need]
-    others = [need for need in needs if re.search("A3C agent|several learners|does not print", need)]
-    assert len(machines) + len(others) == len(needs) == 8
+    others = [need for need in needs if re.search("several learners|does not print", need)]
+    assert len(machines) + len(others) == len(needs) == 7
     runnable = {(row.experiment, row.agent) for row in rows if row.cannot_run is None}
     assert runnable == {
         ("dmlab_30", "impala_shallow"),
@@ -431,6 +432,7 @@ def test_every_row_of_deepmind_lab_that_nothing_here_answers_says_what_it_needs(
         ("dmlab_30_population", "pbt"),
         ("dmlab_30_experts", "impala_deep"),
         ("dmlab_figure5", "impala"),
+        *(("closed_form", name) for name in closed_form.get_config().answers),
     }
 
 
@@ -482,7 +484,7 @@ def test_what_is_merely_not_run_yet_needs_nothing():
 def test_no_row_of_impala_says_that_it_cannot_be_run_because_it_takes_long():
     """Budget, games, seeds and a population are shortfalls; what is not there is hardware, an agent, or not printed."""
     needs = {row.cannot_run for row in published.load("impala").rows} - {None}
-    assert len(needs) == 10
+    assert len(needs) == 9
     for need in needs:
         assert re.search(r"machines?\b|GPUs|A3C agent|Reactor|several learners|the paper does not print", need), need
 

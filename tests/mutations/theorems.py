@@ -14,6 +14,7 @@ UPDATES = "repro/papers/ctrace/update_errors.py"
 STAC = "repro/papers/stac/theorems.py"
 TRADEOFFS = "repro/papers/{}/tradeoffs.py"
 TEST_TRADEOFFS = "tests/papers/{}/test_tradeoffs.py"
+TEST_ESTIMATES = "tests/papers/impala/test_gradient_estimates.py"
 TEST_V_TARGETS = "tests/ops/test_v_targets_theorems.py"
 TEST_IMPALA = "tests/papers/impala/test_theorems.py"
 ONLINE = "repro/papers/impala/online_theorem.py"
@@ -55,6 +56,48 @@ VARIANTS = [
         "weights._replace(clip_c=half)",
         "weights._replace(clip_rho=half)",
         f"{TEST_IMPALA}::test_half_of_c_bar_costs_nothing_where_it_truncates_nothing",
+    ),
+    Variant(
+        "IMPALA: gradient estimates of mu's mean over actions left out",
+        "repro/papers/impala/gradient_estimates.py",
+        'np.einsum("xa,xakb->kxb", mu, moments)',
+        'np.einsum("xa,xakb->kxb", pi, moments)',
+        f"{TEST_ESTIMATES}::test_the_moments_are_those_over_all_paths",
+    ),
+    Variant(
+        "IMPALA: the baseline of every step is left out",
+        "repro/papers/impala/gradient_estimates.py",
+        "baseline[0] = 0.0",
+        "baseline[:] = 0.0",
+        f"{TEST_ESTIMATES}::test_the_moments_are_those_over_all_paths",
+    ),
+    Variant(
+        "IMPALA: policy gradient without the probability of the action",
+        "repro/papers/impala/gradient_estimates.py",
+        "return pi * (mdps.action_values",
+        "return (mdps.action_values",
+        f"{TEST_ESTIMATES}::test_the_policy_gradient_is_the_derivative_of_the_value",
+    ),
+    Variant(
+        "IMPALA tradeoffs: bias without clipping minus that with it",
+        TRADEOFFS.format("impala"),
+        "float(bias[1] - bias[0])",
+        "float(bias[0] - bias[1])",
+        f"{TEST_TRADEOFFS.format('impala')}::test_clipping_at_1_costs_variance_far_away_and_the_baseline_saves_it",
+    ),
+    Variant(
+        "IMPALA tradeoffs: V-trace minus 1-step",
+        TRADEOFFS.format("impala"),
+        "(one_step - true) - np.linalg.norm(vtrace_ - true)",
+        "(vtrace_ - true) - np.linalg.norm(one_step - true)",
+        f"{TEST_TRADEOFFS.format('impala')}::test_the_gap_is_the_bias_of_1_step_less_that_of_v_trace",
+    ),
+    Variant(
+        "IMPALA closed form: the weights are sent once",
+        "repro/papers/impala/closed_form.py",
+        "/ (2 * weights)",
+        "/ weights",
+        "tests/papers/impala/test_closed_form.py::test_bytes_are_those_of_the_parts_of_an_unroll",
     ),
     Variant(
         "IMPALA tradeoffs: second moment in place of the variance",
@@ -226,15 +269,15 @@ VARIANTS = [
         f"{TEST_IMPALA}::test_size_and_discount_of_the_problems_are_those_of_the_configuration",
     ),
     Variant(
-        "IMPALA theorems: q_s without truncated rho",
-        IMPALA,
-        "clip_rho=weights.clip_rho,",
-        "clip_rho=None,",
+        "IMPALA theorems: q_s at a baseline of pi",
+        VTRACE,
+        "evaluated_policy(problem, weights)), pi / mu",
+        "pi), pi / mu",
         TEST_IMPALA,
     ),
     Variant(
         "IMPALA theorems: weighted q_s",
-        IMPALA,
+        VTRACE,
         "clip_pg_rho=ratios.min(),",
         "clip_pg_rho=1.0,",
         TEST_IMPALA,

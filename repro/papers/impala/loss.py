@@ -32,9 +32,9 @@ class VtraceLossSettings(NamedTuple):
 
     correction: str
     lambda_: float
-    clip_rho: float
-    clip_c: float
-    clip_pg_rho: float
+    clip_rho: float | None
+    clip_c: float | None
+    clip_pg_rho: float | None
     alpha_rho: float
     alpha_c: float
     entropy_cost: float

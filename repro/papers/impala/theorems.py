@@ -25,8 +25,10 @@ UNITS = {
     "biased_v": "largest difference of E[v_s] from Q of pi_rho_bar",
     "on_policy": "largest difference of v_s from the n-step return",
     "td_lambda": "largest difference of v_s from the lambda-return",
+    "target_limit": "distance of its fixed point from V of pi",
     "behaviour_limit": "distance of its fixed point from V of mu",
     "rate_by_c_bar": "contraction rate with half of c_bar minus that with c_bar",
+    "q_limit": "largest difference of E[q_s] from Q of pi",
 }
 """Unit of each answer, by name."""
 
@@ -41,6 +43,7 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
         "on_policy": n_step,
         "td_lambda": to_lambda,
         "behaviour_limit": distance_from_behaviour(problem),
+        **limits_without_clipping(problem, config.num_steps),
         "between": float(all(is_between(problem, levels, total_variation) for levels in weights)),
         "between_probabilities": float(all(is_between(problem, levels, np.abs) for levels in weights)),
         "rate_by_c_bar": min(cost_of_half_c_bar(problem, levels) for levels in weights),
@@ -133,25 +136,20 @@ def cost_of_half_c_bar(problem: Problem, weights: Weights) -> float:
 def biases(problem: Problem, weights: Weights, num_steps: int) -> tuple[float, float]:
     """Largest |E_mu[q_s | x_s, a_s] - Q(x_s, a_s)| and |E_mu[v_s | x_s, a_s] - Q(x_s, a_s)| (Appendix A.3).
 
-    V and Q are those of pi_rho_bar. q_s = r_s + gamma v_{s+1} is recovered from the advantages of `v_targets.vtrace`,
-    pg_rho (q_s - V(x_s)), with pg_rho clipped at the smallest of all ratios, so that it is constant.
+    V and Q are those of pi_rho_bar.
     """
-    mdp, pi, mu = problem
-    policy = vtrace.evaluated_policy(problem, weights)
-    values, ratios = mdps.state_values(mdp, policy), pi / mu
-    every = paths.all_paths(mdp, mu, num_steps)
-    x, a = every.trajectories
-    output = v_targets.vtrace(
-        log_rho=np.log(ratios[x[:-1], a]),
-        discount_t=np.full(a.shape, mdp.discount),
-        r_t=mdp.rewards[x[:-1], a],
-        v_tm1=values[x[:-1]],
-        v_t=values[x[1:]],
-        clip_rho=weights.clip_rho,
-        clip_c=weights.clip_c,
-        clip_pg_rho=ratios.min(),
-    )
-    advantages = every.expectation(output.pg_advantages[0].numpy(), mdp) / ratios.min()
-    estimates = (values[:, None] + advantages, every.expectation(output.targets[0].numpy(), mdp))
-    q_bias, v_bias = (float(np.abs(x - mdps.action_values(mdp, policy)).max()) for x in estimates)
+    q = mdps.action_values(problem.mdp, vtrace.evaluated_policy(problem, weights))
+    estimates = vtrace.expected_estimates(problem, weights, num_steps)
+    q_bias, v_bias = (float(np.abs(estimate - q).max()) for estimate in estimates)
     return q_bias, v_bias
+
+
+def limits_without_clipping(problem: Problem, num_steps: int) -> dict[str, float]:
+    """Computes the answers about an infinite rho_bar, with a c_bar of 1 (Sections 4.1 and 4.2)."""
+    mdp, pi, _ = problem
+    weights = Weights(None, 1.0)
+    q_s, _ = vtrace.expected_estimates(problem, weights, num_steps)
+    return {
+        "target_limit": vtrace.value_distance(vtrace.closed_form(problem, weights), problem, pi),
+        "q_limit": float(np.abs(q_s - mdps.action_values(mdp, pi)).max()),
+    }

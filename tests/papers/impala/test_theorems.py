@@ -42,7 +42,8 @@ def test_its_records_have_the_papers_statements(tmp_path):
     found = check_records(theorems, smoke(), tmp_path, not_printed=(other,), sampled=sampled)
     assert min(found.pop("biased_v"), found.pop("rate_by_c_bar")) > BROKEN
     assert found.pop(other) <= found["between"]
-    exact = dict.fromkeys(("eta", "fixed_point", "unbiased_q", "on_policy", "td_lambda", "behaviour_limit"), 0.0)
+    limits = ("target_limit", "behaviour_limit", "q_limit")
+    exact = dict.fromkeys(("eta", "fixed_point", "unbiased_q", "on_policy", "td_lambda", *limits), 0.0)
     exact |= {"truncated_fixed_point": 0.0, "between": 1.0}
     assert found == {"contraction": pytest.approx(0.99, abs=0.01), "truncated_contraction": 1.0} | exact
     assert found["contraction"] <= 1.0
@@ -70,6 +71,15 @@ def test_an_operator_without_discount_breaks_every_statement(monkeypatch):
     found = values(theorems, smoke())
     assert min(found["contraction"], found["truncated_contraction"]) > 1 + BROKEN
     assert min(found[name] for name in ("eta", "fixed_point", "unbiased_q", "on_policy", "td_lambda")) > BROKEN
+
+
+def test_the_limits_without_clipping_are_those_of_the_target_policy(monkeypatch):
+    """And not where rho_bar is finite."""
+    problem = mdps.random_problem(3, 2, (0.9, 0.9), np.random.default_rng(0))
+    found = theorems.limits_without_clipping(problem, 2)
+    assert max(found.values()) < 1e-5
+    monkeypatch.setattr(theorems, "Weights", lambda clip_rho, clip_c: vtrace.Weights(1.0, clip_c))
+    assert min(theorems.limits_without_clipping(problem, 2).values()) > BROKEN
 
 
 def test_traces_above_rho_break_the_contraction_and_not_the_fixed_point():

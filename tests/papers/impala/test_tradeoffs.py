@@ -11,6 +11,7 @@ import pytest
 from paper_configs.impala import tradeoffs as tradeoffs_config
 from repro.ops import q_targets
 from repro.papers.impala import tradeoffs
+from repro.papers.impala.gradient_estimates import estimate_moments, true_gradient
 from repro.tabular import mdps, vtrace
 from tests.support.theorems import BROKEN, check_records
 
@@ -26,6 +27,14 @@ SAMPLED = (
     "product_grows",
     "untruncated_by_policies",
     "untruncated_grows",
+    "q_by_rho_bar",
+    "variance_by_baseline",
+    "vtrace_gradient_variance",
+    "vtrace_gradient_bias",
+    "one_step_gradient_variance",
+    "one_step_gradient_bias",
+    "one_step_gap",
+    "one_step_gap_grows",
 )
 """Answers that are means or shares of the problems that are sampled."""
 
@@ -39,8 +48,9 @@ def test_its_records_have_the_papers_statements(tmp_path):
     assert found.pop("variance_grows") == found.pop("untruncated_grows") == 1.0
     assert 0.0 <= found.pop("bias_falls") <= 1.0
     assert 0.0 <= found.pop("product_grows") <= 1.0
+    assert 0.0 <= found.pop("one_step_gap_grows") <= 1.0
     assert max(found.pop("variance_by_horizon"), found.pop("truncated_product_by_horizon")) <= 0.0
-    del found["product_by_policies"]  # of either sign
+    del found["product_by_policies"], found["one_step_gap"]  # of either sign
     assert min(found.values()) > BROKEN
 
 
@@ -196,3 +206,54 @@ def test_policies_go_from_pi_to_mu():
     there_and_back = tradeoffs.find_by_policies(problem, (1.0, 0.5, 1.0), 1)
     assert (there_and_back["untruncated_grows"], there_and_back["product_grows"]) == (0.0, 0.0)
     assert tradeoffs.find_by_policies(problem, (0.5, 1.0), 2)["untruncated_by_policies"] > untruncated
+
+
+def test_q_s_comes_nearer_to_the_target_policys_value_by_the_distance_of_the_policies(monkeypatch):
+    """E[q_s] is Q of pi_rho_bar, so the answer is the difference of two distances of action values."""
+    problem = make_problem()
+    q = mdps.action_values(problem.mdp, problem.pi)
+    distances = [
+        np.abs(mdps.action_values(problem.mdp, vtrace.evaluated_policy(problem, vtrace.Weights(level, 1.0))) - q).max()
+        for level in (1.0, 4.0)
+    ]
+    found = tradeoffs.find_by_rho_bar(problem, (1.0, 2.0, 4.0), 2)["q_by_rho_bar"]
+    assert found == pytest.approx(distances[0] - distances[1], abs=1e-5)
+    assert found > BROKEN
+
+
+def test_where_no_ratio_exceeds_1_clipping_changes_nothing():
+    mdp, pi, _ = make_problem()
+    found = tradeoffs.find_by_clipping(mdps.Problem(mdp, pi, pi), 2)
+    assert found.pop("variance_by_baseline") != 0.0
+    assert list(found.values()) == pytest.approx([0.0] * 4, abs=1e-6)
+
+
+def test_clipping_at_1_costs_variance_far_away_and_the_baseline_saves_it():
+    problem = far_policies()
+    problem.mdp.rewards[:] += 5.0  # V is far from 0
+    found = tradeoffs.find_by_clipping(problem, 2)
+    assert found["variance_by_baseline"] > 1.0
+    for correction in ("vtrace", "one_step"):
+        assert found[f"{correction}_gradient_variance"] > 0.5
+    assert found["vtrace_gradient_bias"] > BROKEN
+
+
+def test_the_gap_is_the_bias_of_1_step_less_that_of_v_trace():
+    problem, biases = make_problem(), {}
+    for correction in ("one_step", "vtrace"):
+        mean = estimate_moments(problem, correction, 1.0, 3).mean
+        biases[correction] = np.linalg.norm(mean - true_gradient(problem))
+    on_policy = tradeoffs.find_one_step_gap(problem, (0.0, 1.0), 3)["one_step_gap"]  # from pi, where it is 0
+    assert on_policy == pytest.approx(biases["one_step"] - biases["vtrace"], abs=1e-5)
+    assert abs(on_policy) > BROKEN
+
+
+def test_the_gap_of_1_step_is_that_of_the_ends_and_its_order_counts():
+    problem = make_problem()
+    rising = tradeoffs.find_one_step_gap(problem, (0.25, 1.0), 2)
+    falling = tradeoffs.find_one_step_gap(problem, (1.0, 0.25), 2)
+    assert rising["one_step_gap"] == -falling["one_step_gap"]
+    assert rising["one_step_gap_grows"] + falling["one_step_gap_grows"] == 1.0
+    assert tradeoffs.find_one_step_gap(problem, (1.0, 0.25, 1.0), 2)["one_step_gap_grows"] == 0.0
+    mdp, pi, _ = problem
+    assert tradeoffs.find_one_step_gap(mdps.Problem(mdp, pi, pi), (0.5, 1.0), 2)["one_step_gap"] == 0.0
