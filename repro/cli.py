@@ -51,8 +51,9 @@ INTERRUPTED = 130
 """Exit code after Ctrl-C if nothing had to be saved."""
 
 
-INACCESSIBLE = (errno.EACCES, *FULL, errno.EROFS)
-"""Error numbers for missing permission, a full quota or disk, and a read-only file system."""
+INACCESSIBLE = (errno.EACCES, *FULL, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
+"""Error numbers for missing permission, a full quota or disk, a read-only file system, and a file where a folder must
+be."""
 
 
 def say(console: Console, text: str, style: str | None = None) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 
 import ml_collections
 
+MAX_SEED = 999_999
+"""Largest seed of a run; later ones are those of evaluations."""
 SCALES = ("smoke", "desk", "paper")
 """Scales of an experiment, the smallest first."""
 PROCESSES = "processes"

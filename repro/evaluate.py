@@ -17,6 +17,7 @@ import ml_collections
 from absl import flags
 
 from repro import cli
+from repro.config import MAX_SEED
 
 if TYPE_CHECKING:
     from repro.training.experiment import Experiment
@@ -27,7 +28,7 @@ TASK = flags.DEFINE_list("task", [], "Some of the tasks that the agent learned t
 VIDEO = flags.DEFINE_string("video", None, "Also record an episode as a video in this .webm or .mp4 file.")
 EXPORT = flags.DEFINE_string("export", None, "Also write the policy as a TensorFlow SavedModel to this folder.")
 
-SEED_OFFSET = 1_000_000
+SEED_OFFSET = MAX_SEED + 1
 """Offset of seeds, so that evaluation games differ from the training games of any run."""
 
 

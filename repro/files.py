@@ -99,12 +99,17 @@ def locate(error: Exception, path: str | None = None) -> str:
 def flush(path: Path) -> None:
     """Waits until the content of a file, or the names in a folder, have reached the disk.
 
+    A file system that cannot flush folders is left to write their names in its own time.
+
     Raises:
-        OSError: flushing failed; not every file system supports it for a folder.
+        OSError: flushing failed.
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if not path.is_dir() or error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
     finally:
         os.close(descriptor)
 
@@ -122,7 +127,8 @@ def publish_folder(partial: Path, final: Path) -> None:
     for path in [*partial.rglob("*"), partial]:
         flush(path)
     partial.rename(final)
-    flush(final.parent)
+    with contextlib.suppress(OSError):  # the folder is whole and has its name
+        flush(final.parent)
 
 
 def try_lock(path: Path) -> TextIO | None:

@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING
 from absl import flags
 
 from repro import cli
-from repro.config import budget, check_numbers, resolve, total_budget
+from repro.config import MAX_SEED, budget, check_numbers, resolve, total_budget
 
 if TYPE_CHECKING:
     from repro.training.sizes import Machine
 
 CONFIG = cli.define_config("paper_configs/impala/atari_population.py:desk")
-SEED = flags.DEFINE_integer("seed", 1, "Seed of initial hyper-parameters, comparisons and members.", lower_bound=0)
+SEED = flags.DEFINE_integer(
+    "seed", 1, "Seed of initial hyper-parameters, comparisons and members.", lower_bound=0, upper_bound=MAX_SEED
+)
 RUN_DIR = flags.DEFINE_string(
     "run_dir", None, "Required. Folder of the population; one that holds this population resumes it.", required=True
 )

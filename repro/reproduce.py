@@ -20,7 +20,7 @@ import ml_collections
 from absl import flags
 
 from repro import cli
-from repro.config import agents
+from repro.config import MAX_SEED, agents
 from repro.evidence.commands import Run
 from repro.launch import jobs, ray_cluster, task_sets
 from repro.launch.cluster_job import Cluster, ClusterJob
@@ -118,8 +118,8 @@ def _agents(config: ml_collections.ConfigDict) -> Sequence[str]:
 def _seeds() -> Sequence[int]:
     """Returns the seeds that the flags ask for."""
     for text in SEED.value:
-        if not text.isdecimal():
-            raise ValueError(f"--seed={text!r}: choose whole numbers of 0 or more.")
+        if not text.isdecimal() or int(text) > MAX_SEED:
+            raise ValueError(f"--seed={text!r}: choose whole numbers from 0 to {MAX_SEED}.")
     return [int(text) for text in SEED.value] or range(1, SEEDS.value + 1)
 
 

@@ -13,6 +13,7 @@ from absl import flags
 
 from repro import cli
 from repro.config import (
+    MAX_SEED,
     PROCESSES,
     budget,
     check_numbers,
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
     from repro.training.trainer import Trainer
 
 CONFIG = cli.define_config()
-SEED = flags.DEFINE_integer("seed", 1, "Seed of weights, environments and actions.", lower_bound=0)
+SEED = flags.DEFINE_integer(
+    "seed", 1, "Seed of weights, environments and actions.", lower_bound=0, upper_bound=MAX_SEED
+)
 RUN_DIR = flags.DEFINE_string(
     "run_dir",
     None,

@@ -85,6 +85,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
         (["--config="], "no configuration file '' (there are some in paper_configs/acer, paper_configs/ctrace, "),
         (["--config=README.md"], "README.md is not a configuration, a Python file with a function get_config(scale)."),
         ([CONFIG, "--seed=-1"], "--seed=-1"),
+        ([CONFIG, "--seed=1000000"], "--seed=1000000"),  # where those of evaluations begin
         ([CONFIG, "--sede=1"], "Unknown command line flag 'sede'. Did you mean: seed"),
         ([CONFIG, "now"], "unexpected argument 'now'"),
         ([CONFIG, "--run_dir="], "--run_dir is empty; see "),
@@ -217,16 +218,16 @@ def assert_set_before_import(monkeypatch, variable, package, given, expected):
     assert done.stdout == f"False {expected}\n", done.stderr
 
 
-def test_a_disk_that_is_full_is_one_sentence(tmp_path):
+@pytest.mark.parametrize("name", ["ENOSPC", "ENOTDIR"])
+def test_a_file_that_cannot_be_written_is_one_sentence(name):
+    """On a full disk, or where a file is in the place of a folder."""
     code = (
-        "import errno\nfrom repro import cli\n\n\ndef main(argv):\n"
-        "    raise OSError(errno.ENOSPC, 'No space left on device', 'out.json')\n\n\ncli.run(main)\n"
+        "import errno, os\nfrom repro import cli\n\n\ndef main(argv):\n"
+        f"    raise OSError(errno.{name}, os.strerror(errno.{name}), 'out.json')\n\n\ncli.run(main)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (
-        1,
-        "-c: out.json could not be read or written (No space left on device).\n",
-    )
+    words = os.strerror(getattr(errno, name))
+    assert (done.returncode, done.stderr) == (1, f"-c: out.json could not be read or written ({words}).\n")
 
 
 MEASURING = {

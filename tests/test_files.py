@@ -136,3 +136,28 @@ def test_nothing_else_replaces_files():
         if isinstance(node, ast.Attribute) and ast.unparse(node) == "os.replace"
     }
     assert found == {"repro/files.py", "repro/acting/weights_relay.py"}
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP])
+def test_a_folder_is_published_where_the_file_system_cannot_flush_folders(tmp_path, monkeypatch, number):
+    (partial := tmp_path / "partial").mkdir()
+    (partial / "file").write_text("x")
+    fsync = os.fsync
+
+    def flush(descriptor):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(number, os.strerror(number))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", flush)
+    files.publish_folder(partial, tmp_path / "final")
+    assert (tmp_path / "final/file").read_text() == "x"
+
+
+def test_a_folder_whose_files_cannot_be_flushed_is_not_published(tmp_path, monkeypatch):
+    (partial := tmp_path / "partial").mkdir()
+    (partial / "file").write_text("x")
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(errno.EINVAL, "Invalid argument")))
+    with pytest.raises(OSError, match="Invalid argument"):
+        files.publish_folder(partial, tmp_path / "final")
+    assert not (tmp_path / "final").exists()

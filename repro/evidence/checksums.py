@@ -58,20 +58,24 @@ def changes(directory: pathlib.Path, files: Files) -> list[str]:
             sentences.append(f"The {files.kind} {directory / name} are missing; {remedy}")
         elif name not in expected:
             sentences.append(f"The {files.kind} {directory / name} have no checksum in {NAME}; {remedy}")
-        elif digest(found[name]) != expected[name]:
+        elif digest(found[name].read_bytes()) != expected[name]:
             sentences.append(f"The {files.kind} {directory / name} have changed; {remedy}")
     return sentences
 
 
-def add(directory: pathlib.Path, path: pathlib.Path) -> None:
-    """Writes the checksum of a new or replaced file; several processes may do so for different files at once.
+def replace(directory: pathlib.Path, path: pathlib.Path, new: str | None) -> str | None:
+    """Writes the checksum of a file; several processes may do so for different files at once.
 
     Args:
         directory: folder of `SHA256SUMS`.
-        path: file below this folder.
+        path: file below this folder, which need not exist yet.
+        new: its SHA-256; None for no checksum.
+
+    Returns:
+        The checksum before; None if there was none.
 
     Raises:
-        OSError: the file cannot be read, or `SHA256SUMS` cannot be read or written, which then stays as it was.
+        OSError: `SHA256SUMS` cannot be read or written, and stays as it was.
         ValueError: `SHA256SUMS` has a line that is not a checksum with a name; it stays as it was.
     """
     with _locked(directory):
@@ -79,13 +83,17 @@ def add(directory: pathlib.Path, path: pathlib.Path) -> None:
             expected = _read(directory)
         except FileNotFoundError:
             expected = {}
-        expected[path.relative_to(directory).as_posix()] = digest(path)
+        name = path.relative_to(directory).as_posix()
+        before = expected.pop(name, None)
+        if new is not None:
+            expected[name] = new
         write_whole(directory / NAME, "".join(f"{expected[name]}  {name}\n" for name in sorted(expected)))
+    return before
 
 
-def digest(path: pathlib.Path) -> str:
-    """Returns the SHA-256 of a file, 64 hex digits."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def digest(content: bytes) -> str:
+    """Returns the SHA-256 of a file's content, 64 hex digits."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def _read(directory: pathlib.Path) -> dict[str, str]:

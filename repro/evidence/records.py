@@ -5,6 +5,7 @@ A record is a plain dictionary that follows `record_schema.json`. Its file is
 `seed_<n>_<scale>.json` if a record of another scale has that name. It is written atomically.
 """
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -135,18 +136,19 @@ def _with_scale(path: pathlib.Path, scale: str) -> pathlib.Path:
 
 
 def write_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> None:
-    """Validates a record, writes it to `path` atomically, and adds its checksum at the top of the folder of results.
+    """Validates a record, writes its checksum at the top of the folder of results, and then the record atomically.
 
-    If the file cannot be written, one already at `path` stays as it was; see `files.write_whole`. A file outside the
-    record layout gets no checksum.
+    If the record cannot be written, one already at `path` stays as it was, with its checksum. If the process is killed
+    in between, a new record is missing, so that the command that makes it goes on there. A file outside the record
+    layout gets no checksum.
 
     Args:
         path: file to make or replace; missing directories are made.
         record: record that follows `record_schema.json`, with plain Python numbers, all finite.
 
     Raises:
-        RecordError: the record is not valid, such as with NaN or infinity; the file cannot be written, such as on a
-            full disk; or the file is written, but its checksum is not.
+        RecordError: the record is not valid, such as with NaN or infinity; or it or its checksum cannot be written,
+            such as on a full disk.
     """
     path = pathlib.Path(path)
     problem = _find_error(record)
@@ -156,17 +158,29 @@ def write_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> Non
     text = "{\n" + ",\n".join(lines) + "\n}\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text)
+        with _checksum(path, record, text):
+            write_whole(path, text)
     except OSError as error:
         raise RecordError(f"The record {path} could not be written ({reason(error)}); no file was changed.") from error
-    if (root := _root(path, record)) is not None:
-        try:
-            checksums.add(root, path)
-        except (OSError, ValueError) as error:
-            where = root / checksums.NAME
-            raise RecordError(
-                f"The record {path} is written, but not its checksum in {where} ({reason(error)})."
-            ) from error
+
+
+@contextlib.contextmanager
+def _checksum(path: pathlib.Path, record: Mapping[str, Any], text: str) -> Iterator[None]:
+    """Writes the checksum of a record that is about to be written, and takes it back if that fails."""
+    if (root := _root(path, record)) is None:
+        yield
+        return
+    try:
+        before = checksums.replace(root, path, checksums.digest(text.encode()))
+    except ValueError as error:
+        where = root / checksums.NAME
+        raise RecordError(f"The record {path} was not written: {where} takes no checksum ({error}).") from error
+    try:
+        yield
+    except OSError:
+        with contextlib.suppress(OSError):
+            checksums.replace(root, path, before)
+        raise
 
 
 def _root(path: pathlib.Path, record: Mapping[str, Any]) -> pathlib.Path | None:

@@ -51,10 +51,11 @@ class StudyJob(RecordedJob):
             quiet: whether to show no progress bar.
 
         Raises:
-            JobError: the configuration names no study.
+            JobError: the configuration names no study, or one of its processes was killed.
             Stopped: the study was interrupted; nothing was written.
         """
         from repro.papers import UnknownStudyError, find_experiment, find_study
+        from repro.training.study import LostProcessError
 
         try:
             run_study = find_study(self.config)
@@ -77,6 +78,8 @@ class StudyJob(RecordedJob):
                 found = run_study(self.config, self.seed, cores, advance, find_experiment)
             except KeyboardInterrupt:
                 raise Stopped from None
+            except LostProcessError as error:
+                raise JobError(str(error)) from error
         seconds = time.monotonic() - began
         shared = {
             **budget_fields("steps", found.steps, seconds),

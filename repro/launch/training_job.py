@@ -19,6 +19,7 @@ from repro.config import budget, frames_per_step, resolve, resolve_plain, tasks,
 from repro.environments.names import run_task
 from repro.evidence import behaviour, records
 from repro.evidence.staleness import CONFIGS_DIR, config_path
+from repro.files import reason
 from repro.launch.recorded_job import JobError, RecordedJob, Stopped
 from repro.launch.recording import budget_fields, circumstances, identity_fields, series_fields, utc_now
 from repro.launch.run_files import read_machines
@@ -129,6 +130,8 @@ class TrainingJob(RecordedJob):
                     raise
         if not is_complete(self.run_dir):
             raise Stopped
+        if reason := self.refusal():  # the file of the configuration was changed before the run began
+            raise JobError(reason)
         complete = self._read_complete()
         if self._evaluations(complete) is None:
             episodes = f"--episodes={self.config.evaluation.episodes}"
@@ -171,7 +174,10 @@ class TrainingJob(RecordedJob):
         """Returns a sentence if the run began with another behaviour version of its agent or with other settings."""
         if not self._was_begun():
             return None
-        begun, version = behaviour.of_record(json.loads(self._origin.read_text())), self._behaviour_version()
+        try:
+            begun, version = behaviour.of_record(json.loads(self._origin.read_text())), self._behaviour_version()
+        except (OSError, ValueError) as error:
+            return f"{self._origin} could not be read ({reason(error)}): move the folder away."
         if begun != version:
             return (
                 f"the run in {self.run_dir} began with behaviour version {begun} of its agent, whose version is now "

@@ -44,10 +44,14 @@ class Sample(NamedTuple):
     size: np.ndarray
 
 
+class PriorityError(ValueError):
+    """A priority is negative or not finite."""
+
+
 def check_priorities(priorities: np.ndarray) -> None:
-    """Raises ValueError if a priority is negative or not finite."""
+    """Raises PriorityError if a priority is negative or not finite."""
     if not (np.isfinite(priorities) & (priorities >= 0)).all():
-        raise ValueError(f"Priorities must be numbers of 0 or more, got {priorities.tolist()}.")
+        raise PriorityError(f"Priorities must be numbers of 0 or more, got {priorities.tolist()}.")
 
 
 def make_writer(

@@ -109,10 +109,12 @@ def replace_config(path: Path, config: dict[str, Any]) -> None:
     """Gives the run in a folder, if there is one, another configuration to go on with, as for members of a population.
 
     Raises:
-        RunDirectoryError: the disk is full or not writable, or `config.json` cannot be read.
+        RunDirectoryError: another process uses the folder, the disk is full or not writable, or `config.json` cannot be
+            read.
     """
     if (path / "config.json").exists():
-        write_json(path / "config.json", read_settings(path) | {"config": config})
+        with _lock(path / ".lock"):
+            write_json(path / "config.json", read_settings(path) | {"config": config})
 
 
 def changed_settings(path: Path, config: dict[str, Any], seed: int) -> list[str]:
@@ -300,7 +302,10 @@ def read_columns(path: Path) -> list[str]:
 
 
 def _whole_lines(path: Path) -> list[str]:
-    whole, _, _ = (path.read_text() if path.exists() else "").rpartition("\n")
+    try:
+        whole, _, _ = path.read_text().rpartition("\n")
+    except FileNotFoundError:
+        return []
     return whole.splitlines()
 
 

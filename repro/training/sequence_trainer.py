@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from repro.acting.actor_pool import ActorPool
 from repro.acting.weights import WeightsPublisher
-from repro.replay.sequences import Sample
-from repro.training.learner import Learner
+from repro.replay.sequences import PriorityError, Sample
+from repro.training.learner import Learner, NonFiniteLossError
 from repro.training.trainer import EpisodeLog, RunSettings, Trainer
 
 FOLDER = "replay"
@@ -142,7 +142,10 @@ class SequenceTrainer(Trainer):
 
     def _update(self) -> tuple[dict[str, float], float]:
         frames = self.frames + self.frames_per_update
-        lag = self._actor_pool.play(self._gradient_steps, frames)
+        try:
+            lag = self._actor_pool.play(self._gradient_steps, frames)
+        except PriorityError as error:  # of a new sequence, by the weights of the last gradient step
+            raise NonFiniteLossError(f"gradient step {self._gradient_steps} left broken weights: {error}") from error
         if frames > self._settings.first_frames and (self._gradient_steps or len(self._replay)):
             sample = self._replay.sample(self._settings.batch_size)
             if sample is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import io
 import multiprocessing
 import os
@@ -11,6 +10,9 @@ import re
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent import futures
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -88,6 +90,10 @@ class Study(NamedTuple):
         (folder / "figure.svg").write_text(re.sub(r"\n\s*", "\n", short))
 
 
+class LostProcessError(RuntimeError):
+    """A process that worked on a study was killed; the message says what to do."""
+
+
 class RunStudy(Protocol):
     """A study: `run` of the module that `config.study` names."""
 
@@ -120,21 +126,34 @@ def map_pieces(
         pieces: arguments of each call; they hold their own seeds, so that the number of cores changes nothing.
         cores: numbers of the processor cores to use.
         advance: called after each piece and every `POLL_SECONDS`; if it raises, the processes are ended at once.
+
+    Raises:
+        LostProcessError: a process was killed.
     """
     # The resource tracker must run by now, since to start it Python unblocks the signal in between.
     resource_tracker.ensure_running()
     with interrupts_held() as held:
-        pool = multiprocessing.get_context("spawn").Pool(len(cores), _begin, (cores,))
-    results: list[Any] = []
-    with pool:
+        others = set(multiprocessing.active_children())
+        executor = ProcessPoolExecutor(len(cores), multiprocessing.get_context("spawn"), _begin, (cores,))
+        waiting = [executor.submit(function, *piece) for piece in pieces]
+        processes = set(multiprocessing.active_children()) - others
+    try:
         for number in held:
             signal.raise_signal(number)
-        waiting = pool.imap(functools.partial(_call, function), pieces)
-        while len(results) < len(pieces):
-            with contextlib.suppress(multiprocessing.TimeoutError):
-                results.append(waiting.next(timeout=POLL_SECONDS))
-            advance(len(results), len(pieces))
-    return results
+        done: list[Any] = []
+        while len(done) < len(pieces):
+            futures.wait(waiting, POLL_SECONDS, futures.FIRST_EXCEPTION)
+            done = [future.result() for future in waiting if future.done()]
+            advance(len(done), len(pieces))
+        return done
+    except BrokenProcessPool as error:
+        raise LostProcessError(
+            "A process of the study was killed, perhaps because memory ran out: try again with fewer cores."
+        ) from error
+    finally:
+        for process in processes:
+            process.kill()
+        executor.shutdown(cancel_futures=True)
 
 
 @contextlib.contextmanager
@@ -166,7 +185,3 @@ def _begin(cores: Sequence[int]) -> None:
     """Keeps a process on its cores, and ends it when its parent is killed."""
     os.sched_setaffinity(0, cores)
     end_with_parent()
-
-
-def _call(function: Callable[..., Any], piece: tuple) -> Any:
-    return function(*piece)

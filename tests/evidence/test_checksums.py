@@ -104,7 +104,7 @@ def test_a_list_with_a_line_that_is_none_of_it_is_named_and_kept(tmp_path, line)
     listed.write_text(text := f"{listed.read_text()}{line}\n")
     (sentence,) = checksums.changes(tmp_path, checksums.RECORDS)
     assert f"(line 2 is not a checksum with a name: {line!r}); if this is intended" in sentence
-    with pytest.raises(records.RecordError, match=r"seed_2.json is written, but not its checksum in .* \(line 2 is no"):
+    with pytest.raises(records.RecordError, match=r"seed_2.json was not written: .* no checksum \(line 2 is no"):
         write(tmp_path, make_record(2))
-    assert path.with_name("seed_2.json").exists()
+    assert not path.with_name("seed_2.json").exists()
     assert listed.read_text() == text

@@ -125,6 +125,46 @@ def test_full_disk_keeps_the_old_record(tmp_path, monkeypatch, step):
     assert checksums.changes(tmp_path, checksums.RECORDS) == []
 
 
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("killed_at", [1, 2])
+def test_a_kill_between_checksum_and_record_leaves_the_record_to_be_made(tmp_path, monkeypatch, killed_at):
+    """So that the command that makes it does not take it for done."""
+    replace, calls = os.replace, []
+
+    def killed(source, target):
+        calls.append(target)
+        if len(calls) == killed_at:
+            raise Killed
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", killed)
+    with pytest.raises(Killed):
+        write(tmp_path, make_record(seed=3))
+    monkeypatch.undo()
+    assert records.read_all(tmp_path) == ([], [])
+    write(tmp_path, make_record(seed=3))
+    assert checksums.changes(tmp_path, checksums.RECORDS) == []
+
+
+def test_a_record_that_cannot_be_written_leaves_the_checksums_as_they_were(tmp_path, monkeypatch):
+    write(tmp_path, make_record(seed=1))
+    before = (tmp_path / "SHA256SUMS").read_text()
+    replace = os.replace
+
+    def full(source, target):
+        if str(target).endswith("seed_2.json"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(records.RecordError, match=r"seed_2.json could not be written \(No space left on device\)"):
+        write(tmp_path, make_record(seed=2))
+    assert (tmp_path / "SHA256SUMS").read_text() == before
+
+
 def test_file_in_place_of_a_directory_is_one_sentence(tmp_path):
     (tmp_path / "impala").write_text("")
     with pytest.raises(records.RecordError, match="could not be written"):

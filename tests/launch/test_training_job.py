@@ -114,6 +114,32 @@ def test_a_complete_run_with_other_settings_is_not_recorded(tmp_path):
     assert not (tmp_path / "results").exists()
 
 
+def test_a_run_of_a_configuration_that_was_edited_meanwhile_is_not_recorded(tmp_path, monkeypatch):
+    """The command has read the file before, and the run reads it when it begins."""
+    job = TrainingJob(figure_4_vracer.get_config("smoke"), "Hopper", 1, tmp_path / "results", tmp_path / "runs")
+
+    def train(cores, log, *arguments):
+        config = job.config.to_dict()
+        config["learner"]["learning_rate"] *= 2
+        RunDirectory(job.run_dir, config, seed=1)
+        (job.run_dir / "complete.json").write_text("{}")
+
+    monkeypatch.setattr(job, "_call", train)
+    with pytest.raises(JobError, match=r"has other settings \(config\.learner\.learning_rate\): move the folder away"):
+        job.run([0], quiet=True)
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_damaged_note_of_how_a_run_began_refuses_that_run_alone(tmp_path):
+    job = TrainingJob(figure_4_vracer.get_config("smoke"), "Hopper", 1, tmp_path / "results", tmp_path / "runs")
+    RunDirectory(job.run_dir, job.config.to_dict(), seed=1)
+    (job.run_dir / "complete.json").write_text("{}")
+    (job.run_dir / "origin.json").write_text("{")
+    assert job.refusal().startswith(f"{job.run_dir / 'origin.json'} could not be read (Expecting property name")
+    with pytest.raises(JobError, match="move the folder away"):
+        job.run([0], quiet=True)
+
+
 def test_a_log_that_cannot_be_read_ends_its_run_alone(tmp_path):
     """And not the command that shows how far it and others are."""
     job = TrainingJob(figure_4_vracer.get_config("smoke"), "Hopper", 1, tmp_path / "results", tmp_path / "runs")

@@ -194,3 +194,21 @@ def test_the_folder_of_a_run_that_cannot_begin_goes_unless_it_was_there_before(t
     old = RunDirectory(tmp_path / "old", {}, seed=1)
     old.remove_new()
     assert (tmp_path / "old" / "notes.txt").exists()
+
+
+def test_a_run_that_another_process_works_on_gets_no_other_configuration(tmp_path):
+    other = RunDirectory(tmp_path / "run", {"agent": "a"}, 1)
+    with pytest.raises(RunDirectoryError, match="Another process is running in"):
+        run_directory.replace_config(tmp_path / "run", {"agent": "b"})
+    assert run_directory.read_settings(tmp_path / "run")["config"] == {"agent": "a"}
+    other.release()
+    run_directory.replace_config(tmp_path / "run", {"agent": "b"})
+    assert run_directory.read_settings(tmp_path / "run")["config"] == {"agent": "b"}
+
+
+def test_a_log_that_vanishes_while_it_is_read_has_no_rows(tmp_path, monkeypatch):
+    (path := tmp_path / "progress.csv").write_text("updates\n1\n")
+    assert run_directory.read_progress(path) != []
+    monkeypatch.setattr(type(path), "exists", lambda _: True)
+    path.unlink()
+    assert run_directory.read_progress(path) == []

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from repro.replay.sequences import Sample
+from repro.replay.sequences import Sample, check_priorities
 from repro.training.checkpoint import CheckpointError
-from repro.training.learner import LearnerOutput
+from repro.training.learner import LearnerOutput, NonFiniteLossError
 from repro.training.run_directory import checkpoint_name
 from repro.training.sequence_trainer import FOLDER
 from tests.papers.ctrace.small import make_loop
@@ -45,6 +45,19 @@ def test_updates_go_on_without_learning_where_a_replay_is_empty_again(tmp_path):
     loop.close()
     assert steps == [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3]
     assert loop.summary()["gradient_steps"] == 3
+
+
+def test_a_priority_that_is_none_means_that_the_run_has_diverged(tmp_path, monkeypatch):
+    """Weights that the last gradient step has broken give new sequences such priorities before a loss shows it."""
+    loop, _, _ = make_loop(tmp_path, updates=3, steps_per_update=5)
+
+    def play(*_):
+        check_priorities(np.array([np.nan]))
+
+    monkeypatch.setattr(loop._actor_pool, "play", play)
+    with pytest.raises(NonFiniteLossError, match=r"gradient step 0 left broken weights: .*\[nan\]"):
+        next(iter(loop))
+    loop.close()
 
 
 def test_a_replay_is_told_where_the_last_checkpoint_has_what_it_saved(tmp_path):

@@ -37,6 +37,13 @@ def test_pieces_come_back_in_order_and_can_be_stopped():
     assert time.monotonic() - began < 30
 
 
+def test_a_killed_process_ends_the_study_with_a_reason():
+    """Its piece never comes, as after the system has run out of memory."""
+    pieces = [("import os, signal; os.kill(os.getpid(), signal.SIGKILL)",), ("1 + 1",)]
+    with pytest.raises(study.LostProcessError, match="was killed, perhaps because memory ran out"):
+        study.map_pieces(exec, pieces, [0], lambda *_: None)
+
+
 def test_processes_end_with_the_one_that_began_them(tmp_path):
     """In the midst of a piece, when that is killed."""
     piece = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(300)"
