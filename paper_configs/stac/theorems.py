@@ -20,6 +20,11 @@ ANSWERS = (
     "between_states",
     "alpha_1",
     "alpha_0",
+    "kappa",
+    "kappa_proved",
+    "eta_bound",
+    "mixture",
+    "on_policy",
 )
 
 

@@ -173,7 +173,7 @@ def test_stac_s_metaparameters_and_printed_theorem_have_rows():
     assert judge(counts[0], 18, 18) == "contradicts"
     theorem = parts("stac", "theorem_2")
     printed = [row for row in theorem if "alpha_rho >= alpha_c" in row.statement]
-    assert (len(theorem), len(printed)) == (4, 3)
+    assert (len(theorem), len(printed)) == (6, 5)
     for row in printed:
         assert "wrong way round" in row.note
 
@@ -276,7 +276,10 @@ def test_about_is_read_both_ways():
         "contradicts", "agrees", "agrees", "agrees", "contradicts",
     ]  # fmt: skip
     compute = parts("stac", "slightly_more_compute")  # of one judgement, which counts once
-    assert compute == [row for row in ROWS if row.experiment == "update_cost"]
+    costs = [row for row in ROWS if row.experiment == "update_cost"]
+    assert [row for row in costs if row not in compute] == [
+        one("stac", "Section 9.4", "STAC, compute of self-tuning over IMPALA's")
+    ]
     assert {row.table for row in compute} == {"Abstract", "Section 9.4"}
     for row in compute:
         assert [judge(row, x, x) for x in (1.0, 1.27, 1.6)] == ["agrees", "agrees", "contradicts"]

@@ -12,6 +12,7 @@ ACER = "repro/papers/acer/theorems.py"
 CTRACE = "repro/papers/ctrace/theorems.py"
 UPDATES = "repro/papers/ctrace/update_errors.py"
 STAC = "repro/papers/stac/theorems.py"
+CLOSED_FORM = "repro/papers/stac/closed_form.py"
 TRADEOFFS = "repro/papers/{}/tradeoffs.py"
 TEST_TRADEOFFS = "tests/papers/{}/test_tradeoffs.py"
 TEST_ESTIMATES = "tests/papers/impala/test_gradient_estimates.py"
@@ -24,6 +25,7 @@ TEST_ACER = "tests/papers/acer/test_theorems.py"
 TEST_CTRACE = "tests/papers/ctrace/test_theorems.py"
 ONLINE_CTRACE = "repro/tabular/online_ctrace.py"
 TEST_ONLINE_CTRACE = "tests/papers/ctrace/test_online_theorem.py"
+TEST_CLOSED_FORM = "tests/papers/stac/test_closed_form.py"
 TEST_STAC = "tests/papers/stac/test_theorems.py"
 ENDLESS = f"{TEST_V_TARGETS}::test_the_operator_of_endless_trajectories_follows_from_short_ones"
 
@@ -168,6 +170,118 @@ VARIANTS = [
         "-np.diff(rates).max()",
         "-np.diff(rates).min()",
         f"{TEST_TRADEOFFS.format('stac')}::test_the_least_fall_is_that_of_the_alphas_in_their_order",
+    ),
+    Variant(
+        "STAC tradeoffs: alpha_rho falls with alpha_c",
+        TRADEOFFS.format("stac"),
+        "cases = [[clip._replace(alpha_c=alpha) for alpha in alphas]",
+        "cases = [[clip._replace(alpha_rho=alpha, alpha_c=alpha) for alpha in alphas]",
+        f"{TEST_TRADEOFFS.format('stac')}::test_alpha_c_alone_changes_c_alone",
+    ),
+    Variant(
+        "STAC tradeoffs: alpha_rho alone with the other alpha_c",
+        TRADEOFFS.format("stac"),
+        '((0.0, ""), (1.0, "_with_c"))',
+        '((1.0, ""), (0.0, "_with_c"))',
+        f"{TEST_TRADEOFFS.format('stac')}::test_alpha_rho_alone_changes_rho_alone",
+    ),
+    Variant(
+        "STAC tradeoffs: pairs that the condition allows",
+        TRADEOFFS.format("stac"),
+        "if rho < c]",
+        "if rho > c]",
+        f"{TEST_TRADEOFFS.format('stac')}::test_pairs_without_the_condition_are_those_with_less_of_alpha_rho",
+    ),
+    Variant(
+        "STAC tradeoffs: rho_bar falls with c_bar",
+        TRADEOFFS.format("stac"),
+        "[Weights(1.0, c_bar) for c_bar",
+        "[Weights(c_bar, c_bar) for c_bar",
+        f"{TEST_TRADEOFFS.format('stac')}::test_c_bar_truncates_c_alone",
+    ),
+    Variant(
+        "STAC tradeoffs: variance in place of its logarithm",
+        TRADEOFFS.format("stac"),
+        "return np.log10([vtrace.target_variance(problem, weights, values, num_steps) for weights in case])",
+        "return np.array([vtrace.target_variance(problem, weights, values, num_steps) for weights in case])",
+        f"{TEST_TRADEOFFS.format('stac')}::test_alpha_c_alone_changes_c_alone",
+    ),
+    Variant(
+        "STAC tradeoffs: the most favourable levels",
+        TRADEOFFS.format("stac"),
+        "measured[:, 0]).min()",
+        "measured[:, 0]).max()",
+        f"{TEST_TRADEOFFS.format('stac')}::test_a_rise_is_that_of_the_least_favourable_levels_and_of_every_step",
+    ),
+    Variant(
+        "STAC tradeoffs: a rise at one step is enough",
+        TRADEOFFS.format("stac"),
+        "(np.diff(measured) > -ROUNDING).all()",
+        "(np.diff(measured) > -ROUNDING).any()",
+        f"{TEST_TRADEOFFS.format('stac')}::test_a_rise_is_that_of_the_least_favourable_levels_and_of_every_step",
+    ),
+    Variant(
+        "STAC theorems: kappa without the next weight",
+        STAC,
+        '"xa,xay,y->x", c, problem.mdp.transitions, rho.sum(1))',
+        '"xa,xay,y->x", c, problem.mdp.transitions, c.sum(1))',
+        f"{TEST_STAC}::test_kappa_is_the_least_favourable_state_s_in_loops",
+    ),
+    Variant(
+        "STAC theorems: eta against its bound under the condition of the proof",
+        STAC,
+        "vtrace.eta(problem, weights) - rates[weights].bound for weights in printed",
+        "vtrace.eta(problem, weights) - rates[weights].bound for weights in proved",
+        f"{TEST_STAC}::test_eta_with_one_state_is_below_its_bound_by_the_terms_that_it_leaves_out",
+    ),
+    Variant(
+        "STAC theorems: mixture with the shares exchanged",
+        STAC,
+        "alphas * truncated + (1 - alphas) * importance",
+        "(1 - alphas) * truncated + alphas * importance",
+        f"{TEST_STAC}::test_weights_that_are_no_mixture_are_seen",
+    ),
+    Variant(
+        "STAC theorems: n-step return that does not bootstrap",
+        STAC,
+        " @ rewards + mdp.discount**num_steps * v[-1]",
+        " @ rewards",
+        f"{TEST_STAC}::test_a_return_that_is_not_the_n_step_return_is_seen",
+    ),
+    Variant(
+        "STAC closed form: slope of the leaky weight alone",
+        CLOSED_FORM,
+        "kink = (v_trace_below.slope - v_trace_above.slope) - (below.slope - above.slope)",
+        "kink = below.slope - above.slope",
+        f"{TEST_CLOSED_FORM}::test_the_level_is_passed_with_a_jump_and_a_drop",
+    ),
+    Variant(
+        "STAC closed form: slope below the level",
+        CLOSED_FORM,
+        "return jump, kink, above.slope",
+        "return jump, kink, below.slope",
+        f"{TEST_CLOSED_FORM}::test_the_level_is_passed_with_a_jump_and_a_drop",
+    ),
+    Variant(
+        "STAC closed form: gradients against the inner one's norm",
+        CLOSED_FORM,
+        "/ np.linalg.norm(fixed, axis=(0, 2))",
+        "/ np.linalg.norm(inner, axis=(0, 2))",
+        f"{TEST_CLOSED_FORM}::test_the_gradients_of_a_loss_that_is_scaled_differ_by_its_factor",
+    ),
+    Variant(
+        "STAC closed form: every bound 1",
+        CLOSED_FORM,
+        "getattr(outer, field) if name in SCALED else 1.0",
+        "1.0",
+        f"{TEST_CLOSED_FORM}::test_bounds_are_1_or_the_outer_value",
+    ),
+    Variant(
+        "STAC closed form: density before the squashing",
+        CLOSED_FORM,
+        "np.sum(np.diff(actions) *",
+        "np.sum(np.diff(np.arctanh(actions)) *",
+        f"{TEST_CLOSED_FORM}::test_a_density_without_its_jacobian_has_another_integral",
     ),
     Variant(
         "online V-trace: traces of rho",
@@ -480,8 +594,8 @@ VARIANTS = [
     Variant(
         "STAC theorems: largest difference of the weights",
         STAC,
-        "output.targets[0]).numpy().min())",
-        "output.targets[0]).numpy().max())",
+        "float((rho - c).min())",
+        "float((rho - c).max())",
         f"{TEST_STAC}::test_the_difference_of_the_weights_is_theirs",
     ),
     Variant(

@@ -16,6 +16,7 @@ from repro.tabular.vtrace import Weights
 from repro.training.problem_study import Extreme, OnProblems
 
 BOUND = "contraction rate over 1 - (1 - gamma)(alpha_rho beta + 1 - alpha_rho)"
+KAPPA = "smallest expected coefficient over states"
 UNITS = {
     "contraction": BOUND,
     "contraction_proved": BOUND,
@@ -29,13 +30,19 @@ UNITS = {
     "between_states": "1 if the fixed point lies between V of pi and V of mu in every state, else 0",
     "alpha_1": "largest difference",
     "alpha_0": "largest difference",
+    "kappa": KAPPA,
+    "kappa_proved": KAPPA,
+    "eta_bound": "eta minus 1 - (1 - gamma)(alpha_rho beta + 1 - alpha_rho)",
+    "mixture": "largest relative difference of the weights from their mixture",
+    "on_policy": "largest difference of v_s from the n-step return",
 }
-"""Unit of each answer. `contraction`, `eta` and `weights` hold for the printed condition alpha_rho >= alpha_c,
-`contraction_proved`, `eta_proved` and `truncated_contraction` for alpha_rho <= alpha_c, which the proof needs, and the
-others for both."""
+"""Unit of each answer. `contraction`, `eta`, `weights`, `kappa` and `eta_bound` are for the printed condition alpha_rho
+>= alpha_c, `contraction_proved`, `eta_proved`, `kappa_proved` and `truncated_contraction` for alpha_rho <= alpha_c,
+which the proof needs, and the others for both."""
+LARGEST = ("contraction", "contraction_proved", "eta", "eta_proved", "truncated_contraction", "eta_bound")
 EXTREMES: dict[str, Extreme] = {
-    **dict.fromkeys(("contraction", "contraction_proved", "eta", "eta_proved", "truncated_contraction"), "largest"),
-    "weights": "smallest",
+    **dict.fromkeys(LARGEST, "largest"),
+    **dict.fromkeys(("weights", "kappa", "kappa_proved"), "smallest"),
 }
 
 
@@ -66,6 +73,11 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
         "between_states": float(all(is_between(problem, weights, np.abs) for weights in rates)),
         "alpha_1": max(at_1 for at_1, _ in ends),
         "alpha_0": max(at_0 for _, at_0 in ends),
+        "kappa": min(smallest_kappa(problem, weights) for weights in printed),
+        "kappa_proved": min(smallest_kappa(problem, weights) for weights in proved),
+        "eta_bound": max(vtrace.eta(problem, weights) - rates[weights].bound for weights in printed),
+        "mixture": max(distance_from_mixture(problem, weights) for weights in rates),
+        "on_policy": max(on_policy_difference(problem, weights, config.num_steps, rng) for weights in rates),
     }
 
 
@@ -86,8 +98,8 @@ def is_between(problem: Problem, weights: Weights, norm: Callable[[np.ndarray], 
     return vtrace.is_between(fixed, target, behaviour, norm)
 
 
-def smallest_difference(problem: Problem, weights: Weights) -> float:
-    """Smallest rho - c over states and actions, both computed by `v_targets.vtrace`.
+def step_weights(problem: Problem, weights: Weights) -> tuple[np.ndarray, np.ndarray]:
+    """rho and c of every state and action, [S A] each, computed by `v_targets.vtrace`.
 
     c is the factor with which the second step's correction, which is 1, enters the first step's target.
     """
@@ -102,7 +114,55 @@ def smallest_difference(problem: Problem, weights: Weights) -> float:
         v_t=np.zeros((2, log_rho.size)),
         **weights._asdict(),
     )
-    return float((output.rho_clipped[0] - output.targets[0]).numpy().min())
+    return output.rho_clipped[0].numpy(), output.targets[0].numpy()
+
+
+def smallest_difference(problem: Problem, weights: Weights) -> float:
+    """Smallest rho - c over states and actions."""
+    rho, c = step_weights(problem, weights)
+    return float((rho - c).min())
+
+
+def distance_from_mixture(problem: Problem, weights: Weights) -> float:
+    """Largest relative difference of rho and c from alpha times the truncated plus 1 - alpha times the other weight."""
+    alphas = np.array([[weights.alpha_rho], [weights.alpha_c]])
+    leaky, truncated, importance = (
+        np.array(step_weights(problem, weights._replace(**alpha)))
+        for alpha in ({}, {"alpha_rho": 1.0, "alpha_c": 1.0}, {"alpha_rho": 0.0, "alpha_c": 0.0})
+    )
+    return float(np.abs((alphas * truncated + (1 - alphas) * importance) / leaky - 1).max())
+
+
+def smallest_kappa(problem: Problem, weights: Weights) -> float:
+    """Smallest E_mu[rho_{t-1} - c_{t-1} rho_t | x_{t-1}] over states: the expected coefficients of the proof.
+
+    Given an earlier state, the expectation is a mean of these, so it is no smaller.
+    """
+    rho, c = vtrace.expected_weights(problem, weights)
+    following = np.einsum("xa,xay,y->x", c, problem.mdp.transitions, rho.sum(1))
+    return float((rho.sum(1) - following).min())
+
+
+def on_policy_difference(problem: Problem, weights: Weights, num_steps: int, rng: np.random.Generator) -> float:
+    """Largest difference of v_s from the n-step return over all paths of pi, with pi as behaviour (Section 2).
+
+    V is random. Levels below 1 are raised to 1: below, the ratios of 1 are truncated on-policy, too.
+    """
+    mdp, pi, _ = problem
+    values = rng.normal(size=mdp.num_states)
+    x, a = paths.all_paths(mdp, pi, num_steps).trajectories  # [T + 1, N], [T, N]
+    rewards, v = mdp.rewards[x[:-1], a], values[x]
+    raised = weights._replace(clip_rho=max(weights.clip_rho or 1.0, 1.0), clip_c=max(weights.clip_c or 1.0, 1.0))
+    output = v_targets.vtrace(
+        log_rho=np.zeros(a.shape),
+        discount_t=np.full(a.shape, mdp.discount),
+        r_t=rewards,
+        v_tm1=v[:-1],
+        v_t=v[1:],
+        **raised._asdict(),
+    )
+    n_step = mdp.discount ** np.arange(num_steps) @ rewards + mdp.discount**num_steps * v[-1]
+    return float(np.abs(output.targets[0].numpy() - n_step).max())
 
 
 def _ends(config: ml_collections.ConfigDict, problem: Problem, clips: Weights) -> tuple[float, float]:

@@ -24,7 +24,8 @@ def smoke(**changes):
 
 @pytest.mark.slow
 def test_its_records_have_the_statements_but_those_of_the_printed_condition(tmp_path):
-    not_printed, sampled = ("contraction_proved", "eta_proved", "between_states"), ("between", "between_states")
+    not_printed = ("contraction_proved", "eta_proved", "between_states", "kappa_proved")
+    sampled = ("between", "between_states")
     config = theorems_config.get_config("smoke")
     found = check_records(theorems, config, tmp_path, not_printed=not_printed, sampled=sampled)
     assert found["between_states"] <= found["between"] < 1.0
@@ -34,6 +35,9 @@ def test_its_records_have_the_statements_but_those_of_the_printed_condition(tmp_
     assert found["contraction"] > 1.5
     assert found["eta"] > BROKEN
     assert found["weights"] < -1.0
+    assert found["kappa"] < -BROKEN < 0.0 < found["kappa_proved"]
+    assert found["eta_bound"] < -BROKEN
+    assert found["mixture"] == found["on_policy"] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -112,3 +116,57 @@ def test_steps_pairs_and_clips_are_read(monkeypatch):
     monkeypatch.setattr(theorems.paths, "sampled_rate", lambda e, o, n, r: seen.append(n) or right_rate(e, o, n, r))
     values(theorems, smoke(num_steps=1, pairs=5, clips=((3.0, 2.0),)))
     assert set(seen) == {(3.0, 2.0, 1), 5}
+
+
+def test_kappa_is_the_least_favourable_state_s_in_loops():
+    problem = mdps.random_problem(3, 2, (0.9, 0.9), np.random.default_rng(0))
+    mdp, pi, mu = problem
+
+    def weight(x, a, clip, alpha):
+        return alpha * min(clip, pi[x, a] / mu[x, a]) + (1 - alpha) * pi[x, a] / mu[x, a]
+
+    expected = []
+    for x in range(3):
+        total = 0.0
+        for a in range(2):
+            total += mu[x, a] * weight(x, a, 1.0, 0.9)
+            for y in range(3):
+                for b in range(2):
+                    reached = mu[x, a] * mdp.transitions[x, a, y] * mu[y, b]
+                    total -= reached * weight(x, a, 0.8, 0.3) * weight(y, b, 1.0, 0.9)
+        expected.append(total)
+    assert theorems.smallest_kappa(problem, Weights(1.0, 0.8, 0.9, 0.3)) == pytest.approx(min(expected))
+
+
+def test_eta_with_one_state_is_below_its_bound_by_the_terms_that_it_leaves_out():
+    """With E rho = 0.6 and E c = 1, eta is 1 - 0.6 and the bound 1 - 0.1 * 0.6."""
+    mdp = mdps.dirichlet_uniform(1, 2, 0.9, np.random.default_rng(0))
+    problem = mdps.Problem(mdp, np.array([[0.9, 0.1]]), np.array([[0.5, 0.5]]))
+    config = smoke(clips=((1.0, 1.0),), alphas_printed=((1.0, 0.0),))
+    found = theorems.find_on_problem(config, problem, np.random.default_rng(0))
+    assert found["eta_bound"] == pytest.approx(-0.9 * 0.6)
+    assert found["kappa"] == pytest.approx(0.6 - 0.6)
+
+
+def test_weights_that_are_no_mixture_are_seen(monkeypatch):
+    right = v_targets.vtrace
+    for name in ("alpha_rho", "alpha_c"):
+        monkeypatch.setattr(v_targets, "vtrace", lambda name=name, **own: right(**(own | {name: own[name] ** 2})))
+        problem = mdps.random_problem(3, 2, (0.9, 0.9), np.random.default_rng(0))
+        assert theorems.distance_from_mixture(problem, Weights(1.0, 1.0, 0.5, 0.5)) > BROKEN
+        assert theorems.distance_from_mixture(problem, Weights(1.0, 1.0, 1.0, 0.0)) < 1e-5
+
+
+@pytest.mark.parametrize(("name", "wrong"), [("lambda_", 0.9), ("v_t", 0.0), ("clip_rho", 0.9), ("clip_c", 0.9)])
+def test_a_return_that_is_not_the_n_step_return_is_seen(monkeypatch, name, wrong):
+    problem = mdps.random_problem(3, 2, (0.9, 0.9), np.random.default_rng(0))
+    arguments = problem, Weights(0.6, 0.6, 0.7, 0.3), 3
+
+    def difference():
+        return theorems.on_policy_difference(*arguments, np.random.default_rng(0))
+
+    assert difference() < 1e-5
+    right = v_targets.vtrace
+    wrong = np.zeros((3, 3 * 6**3)) if name == "v_t" else wrong
+    monkeypatch.setattr(v_targets, "vtrace", lambda **own: right(**(own | {name: wrong})))
+    assert difference() > BROKEN
