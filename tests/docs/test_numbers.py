@@ -210,6 +210,41 @@ def test_what_is_between_pi_and_mu(paper, other, row):
         ),
         (
             "impala",
+            "q_by_rho_bar",
+            "| with a larger rho_bar q_s is a better estimate of Q of pi | {mean:.2f} [{low:.2f}, {high:.2f}] nearer",
+        ),
+        (
+            "impala",
+            "variance_by_baseline",
+            "| V(x_s) as a baseline reduces the variance of the policy gradient | {mean:.2f} [{low:.2f}, {high:.2f}] ord",
+        ),
+        (
+            "impala",
+            "vtrace_gradient_variance",
+            "| clipping at 1 reduces that variance, V-trace | {mean:.2f} [{low:.2f}, {high:.2f}] orders of magnitude |",
+        ),
+        (
+            "impala",
+            "one_step_gradient_variance",
+            "| clipping at 1 reduces that variance, 1-step | {mean:.2f} [{low:.2f}, {high:.2f}] orders of magnitude |",
+        ),
+        (
+            "impala",
+            "vtrace_gradient_bias",
+            "| and introduces a bias, V-trace | {mean:.3f} [{low:.3f}, {high:.3f}] |",
+        ),
+        (
+            "impala",
+            "one_step_gradient_bias",
+            "| and introduces a bias, 1-step | {mean:.3f} [{low:.3f}, {high:.3f}], besides",
+        ),
+        (
+            "impala",
+            "one_step_gap",
+            "| 1-step becomes insufficient as the policies deviate | {mean:.3f} [{low:.3f}, {high:.3f}] more bias than",
+        ),
+        (
+            "impala",
             "product_by_policies",
             "| the more dissimilar mu and pi, the larger the variance of the product of the c_i, with a c_bar of 1 | "
             "**false**: {mean:.2f} [{low:.2f}, {high:.2f}] orders",

@@ -420,7 +420,8 @@ EXPERIMENTS = {
     "acer": "atari continuous theorems",
     "refer": "closed_form figure_1_ddpg figure_3_naf figure_4_vracer figure_6_flow figure_7_sensitivity "
     "figure_8_sensitivity",
-    "stac": "atari dm_control_features dm_control_pixels figure_4_robustness rwrl theorems tradeoffs update_cost closed_form",
+    "stac": "atari dm_control_features dm_control_pixels figure_4_robustness rwrl theorems tradeoffs update_cost "
+    "closed_form",
 }
 
 
