@@ -19,6 +19,8 @@ REPLAY_TRAINING = "repro/training/replay_trainer.py"
 LEARNER = "repro/training/learner.py"
 CONTINUOUS_CONFIG = "paper_configs/acer/continuous.py"
 EXPERIMENT = "repro/papers/acer/experiment.py"
+CLOSED_FORM = "repro/papers/acer/closed_form.py"
+TEST_CLOSED_FORM = "tests/papers/acer/test_closed_form.py"
 TEST_TRUST_REGION = "tests/papers/acer/test_trust_region.py"
 TEST_LOSS = "tests/papers/acer/test_loss.py"
 TEST_AGENT = "tests/papers/acer/test_agent.py"
@@ -31,6 +33,42 @@ TEST_REPLAY_TRAINING = "tests/training/test_replay_trainer.py"
 TEST_EXPERIMENT = "tests/papers/acer/test_experiment.py"
 
 VARIANTS = [
+    Variant(
+        "ACER in closed form: cases that satisfy the constraint for those that violate it",
+        CLOSED_FORM,
+        "return found[True][:count], found[False][:count]",
+        "return found[False][:count], found[True][:count]",
+        f"{TEST_CLOSED_FORM}::test_cases_of_both_kinds_are_as_many_as_asked_for",
+    ),
+    Variant(
+        "ACER in closed form: a minimum without constraint",
+        CLOSED_FORM,
+        'case.delta - case.k @ z, "jac": lambda _: -case.k}',
+        '1.0, "jac": lambda _: 0 * case.k}',
+        f"{TEST_CLOSED_FORM}::test_the_minimum_of_a_hand_case_is_that_of_the_closed_form",
+    ),
+    Variant(
+        "ACER in closed form: the part of the change along k",
+        CLOSED_FORM,
+        "rest = change - (change @ case.k)",
+        "rest = (change @ case.k)",
+        f"{TEST_CLOSED_FORM}::test_the_minimum_of_a_hand_case_is_that_of_the_closed_form",
+    ),
+    Variant(
+        "ACER in closed form: cost over that of an update",
+        CLOSED_FORM,
+        "/ (without.update - without.forward)",
+        "/ without.update",
+        f"{TEST_CLOSED_FORM}::test_an_additional_backward_pass_would_be_seen",
+    ),
+    Variant(
+        "ACER: the last observation through the network of the average policy",
+        AGENT,
+        "average_logits = time_major(self._average_network(observation[:, :-1], step_type[:, :-1])[0])",
+        "average_logits = time_major(self._average_network(observation, step_type)[0])[:-1]",
+        f"{TEST_CLOSED_FORM}::test_the_trust_region_adds_a_forward_pass_of_the_average_network",
+        slow=True,
+    ),
     Variant(
         "ACER: gradient pushed out of the trust region",
         TRUST_REGION,

@@ -1,0 +1,44 @@
+"""Section 3.3 of arXiv 1611.01224, without training: the trust region in closed form, and what it costs.
+
+Every field names its source: a section or appendix of the paper, or `assumed:` with the reason.
+"""
+
+import ml_collections
+
+from paper_configs.acer import atari
+from repro.config import SCALES, resolve, unknown_scale
+
+
+def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
+    """Returns the published settings; `smoke` and `desk` only check fewer cases.
+
+    Raises:
+        ValueError: unknown scale.
+    """
+    if scale not in SCALES:
+        raise unknown_scale(scale)
+    config = ml_collections.ConfigDict()
+    config.paper = "acer"
+    config.experiment = "closed_form"
+    config.study = "closed_form"  # module of repro/papers/acer that runs it; nothing is trained
+    config.agent = "solution"  # first of the answers
+    # one record each; their sentences are in published/acer.json
+    config.answers = ("solution", "unchanged", "orthogonal", "scaled_down", "added_operations")
+    config.scale = scale
+
+    config.env = ml_collections.ConfigDict()
+    config.env.name = "atari"  # environment suite
+    config.env.task = "any"  # the games are those of `games`
+
+    config.max_statistics = 18  # numbers in phi, sampled from 2 up to this; actions of an Atari game, Section 4
+    config.max_delta = 2.0  # delta is sampled uniformly from 0 up to this, in nats; Section 6
+    config.games = ("breakout", "pong", "seaquest")  # with 4, 6 and 18 actions; assumed: any of Section 4's
+    published = atari.get_config("paper")
+    for name, agent in (("trust_region", "acer_ratio_4"), ("no_trust_region", "acer_ratio_4_no_trust_region")):
+        published.agent = agent
+        config[name] = resolve(published)  # network and unroll of ACER with and without trust region
+
+    config.evaluation = ml_collections.ConfigDict()
+    config.evaluation.episodes = {"smoke": 4, "desk": 100, "paper": 1000}[scale]  # cases of each answer; assumed
+    config.evaluation.num_envs = config.evaluation.episodes  # all at once
+    return config
