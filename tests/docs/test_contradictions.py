@@ -10,6 +10,8 @@ import pytest
 
 from paper_configs.impala import tradeoffs
 from repro.evidence import published
+from repro.papers.refer import closed_form_advantages
+from repro.papers.refer.advantages import num_coefficients
 from repro.report import tables
 from repro.tabular import mdps, vtrace
 from repro.tabular.vtrace import Weights
@@ -137,6 +139,25 @@ def test_the_quickest_runs_with_plain_replay_on_halfcheetah():
         ]
         for experiment, agent in (("figure_4_vracer", "vracer_er"), ("figure_1_ddpg", "ddpg_er"))
     ]
-    ((_, _, text),) = paragraphs("refer")
+    (text,) = (text for heading, _, text in paragraphs("refer") if "cost" in heading)
     vracer, ddpg = map(min, intel)
     assert f"took {vracer:.2f} hours for V-RACER and {ddpg:.2f} for DDPG" in text
+
+
+def test_where_the_asymmetric_gaussian_advantage_is_convex(monkeypatch):
+    """Its share of second differences above 0 with all outputs 0, for the first policy and for a narrower one."""
+
+    def with_outputs_of_0(rng, form, num_actions):
+        return rng.normal(size=(1, num_actions)), np.zeros((1, num_coefficients(form, num_actions)))
+
+    monkeypatch.setattr(closed_form_advantages, "_random_state", with_outputs_of_0)
+    shares = {}
+    for actions, std in ((6, 0.2**0.5), (1, 0.2**0.5), (6, 0.2**0.5 / 4), (1, 0.2**0.5 / 4)):
+        rng = np.random.default_rng(0)
+        found = [closed_form_advantages.second_differences(rng, "gaussian", actions, std) for _ in range(100)]
+        shares[actions, std] = np.mean(np.array(found) > 0)
+    six, one, *narrow = shares.values()
+    (text,) = (text for heading, _, text in paragraphs("refer") if "concavity" in heading)
+    assert f"{100 * six:.1f} % of the second differences at six actions" in text
+    assert one == pytest.approx(six, abs=0.002)
+    assert narrow == [0, 0]

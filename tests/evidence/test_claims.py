@@ -603,6 +603,7 @@ def test_the_printed_claims_that_are_answered():
         "refer": {
             "Abstract": 4,
             "Section 3": 3,
+            "Section 4": 3,
             "Figure 1": 17,
             "Figure 2": 6,
             "Figure 3": 9,

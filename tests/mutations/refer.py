@@ -21,6 +21,9 @@ TEST_PPO_TRAINING = "tests/papers/refer/test_ppo_training.py"
 EXPERIMENT = "repro/papers/refer/experiment.py"
 CLOSED_FORM = "repro/papers/refer/closed_form.py"
 TEST_CLOSED_FORM = "tests/papers/refer/test_closed_form.py"
+OF_ADVANTAGES, OF_GRADIENTS = (f"repro/papers/refer/closed_form_{name}.py" for name in ("advantages", "gradients"))
+TEST_OF_ADVANTAGES = "tests/papers/refer/test_closed_form_advantages.py"
+TEST_OF_GRADIENTS = "tests/papers/refer/test_closed_form_gradients.py"
 TEST_REFER_RULES = "tests/papers/refer/test_refer_rules.py"
 TEST_BETA_UPDATE = "tests/papers/refer/test_beta_update.py"
 TEST_LOSS = "tests/papers/refer/test_loss.py"
@@ -773,5 +776,103 @@ VARIANTS = [
         "            self._refresh_last_values(indices)\n"
         "        rho, value, advantage, td_error, scalars = self._agent.train(batch, beta, c_max, rate, weight)\n",
         f"{TEST_TRAINING}::test_the_value_of_a_cut_episodes_last_state_follows_the_network",
+    ),
+    Variant(
+        "closed form: Retrace's values at the present step",
+        CLOSED_FORM,
+        "np.append(x[1:], 0.0)",
+        "np.append(x[:-1], 0.0)",
+        f"{TEST_CLOSED_FORM}::test_q_ret_of_the_memory_is_that_of_retrace_with_traces_cut_at_1_alone",
+    ),
+    Variant(
+        "closed form: Q without the advantage",
+        CLOSED_FORM,
+        "values[:-1] + advantages)",
+        "values[:-1])",
+        f"{TEST_CLOSED_FORM}::test_q_ret_of_the_memory_is_that_of_retrace_with_traces_cut_at_1_alone",
+    ),
+    Variant(
+        "closed form: plain replay has Rule 2",
+        CLOSED_FORM,
+        '("er", "none")',
+        '("er", "refer_2")',
+        f"{TEST_CLOSED_FORM}::test_the_penalty_takes_no_pass_through_a_network_and_rules_are_told_apart",
+    ),
+    Variant(
+        "closed form: costs of the forms exchanged",
+        CLOSED_FORM,
+        'for form in ("quadratic", "gaussian"):\n        of_form',
+        'for form in ("gaussian", "quadratic"):\n        of_form',
+        f"{TEST_CLOSED_FORM}::test_costs_of_the_forms_differ_by_their_outputs_and_by_products_for_l",
+    ),
+    Variant(
+        "closed form: second differences without the middle",
+        OF_ADVANTAGES,
+        "f[0] - 2 * f[1] + f[2]",
+        "f[0] - f[2]",
+        f"{TEST_OF_ADVANTAGES}::test_second_differences_are_relative_to_the_range",
+    ),
+    Variant(
+        "closed form: actions compared with the first one, not with the mean",
+        OF_ADVANTAGES,
+        "np.concatenate([mean, mean + distance * direction])",
+        "np.concatenate([mean + std, mean + distance * direction])",
+        f"{TEST_OF_ADVANTAGES}::test_f_is_nowhere_above_its_value_at_the_mean_unless_it_is_around_another_point",
+    ),
+    Variant(
+        "closed form: slopes away from the kinks",
+        OF_ADVANTAGES,
+        "np.where(np.eye(point.size, dtype=bool), kink, point)",
+        "np.where(np.eye(point.size, dtype=bool), point, point)",
+        f"{TEST_OF_ADVANTAGES}::test_slopes_have_no_jump_unless_the_form_or_its_rectifier_has_a_kink",
+    ),
+    Variant(
+        "closed form: L_Q' in place of L_Q",
+        OF_ADVANTAGES,
+        "for unit in units], axis=1)",
+        "for unit in units], axis=2)",
+        f"{TEST_OF_ADVANTAGES}::test_the_factor_is_recovered_where_its_diagonal_is_positive_alone",
+    ),
+    Variant(
+        "closed form: behaviours of a one-sided share",
+        OF_GRADIENTS,
+        "1.0 - 0.5 * share",
+        "1.0 - share",
+        f"{TEST_OF_GRADIENTS}::test_far_behaviours_have_the_asked_share_of_far_policy_ratios",
+    ),
+    Variant(
+        "closed form: on-policy data with the behaviour's mean",
+        OF_GRADIENTS,
+        "for x in (behaviour, mean))\n        found",
+        "for x in (behaviour, behaviour))\n        found",
+        f"{TEST_OF_GRADIENTS}::test_gradients_come_near_those_of_on_policy_data_as_c_max_and_d_fall",
+    ),
+    Variant(
+        "closed form: a gradient leaves its step in the weights",
+        OF_GRADIENTS,
+        "    agent.weights.assign(before)\n",
+        "",
+        f"{TEST_OF_GRADIENTS}::test_the_gradient_is_that_of_the_first_step_of_adam_and_the_weights_stay",
+    ),
+    Variant(
+        "closed form: near-policy samples for far-policy ones",
+        OF_GRADIENTS,
+        ".numpy() == near",
+        ".numpy() != near",
+        f"{TEST_OF_GRADIENTS}::test_rule_1_leaves_no_gradient_of_far_policy_samples_and_those_of_near_policy_ones",
+    ),
+    Variant(
+        "closed form: a shift that is not in stds",
+        OF_GRADIENTS,
+        "before + config.shift * std",
+        "before + config.shift",
+        f"{TEST_OF_GRADIENTS}::test_shares_of_far_policy_samples_are_those_of_the_normal_log_ratio",
+    ),
+    Variant(
+        "closed form: outputs of the last network alone",
+        OF_GRADIENTS,
+        "max(found[index], np.abs(value).max(), np.abs(mean).max())",
+        "np.abs(value).min()",
+        f"{TEST_OF_GRADIENTS}::test_outputs_of_new_networks_grow_with_the_bound_of_the_output_weights",
     ),
 ]

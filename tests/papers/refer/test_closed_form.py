@@ -9,11 +9,13 @@ from paper_configs.refer import closed_form as closed_form_config
 from repro.environments.mujoco import make_mujoco
 from repro.evidence import records, rows
 from repro.launch.study_job import StudyJob
+from repro.ops import traces
 from repro.papers import find_experiment
-from repro.papers.refer import closed_form, gradient_cost
+from repro.papers.refer import closed_form, closed_form_advantages, closed_form_gradients, gradient_cost
 from repro.papers.refer.advantages import advantage
 from repro.papers.refer.loss import Variant
 from repro.papers.refer.vracer import VRacer, VRacerSettings
+from repro.replay.refer import ReferMemory
 from repro.training import devices
 
 
@@ -42,15 +44,61 @@ def test_targets_are_those_of_v_trace_with_weights_clipped_at_1_alone(monkeypatc
     assert closed_form.target_differences(np.random.default_rng(0), 6).min() > 0.1
 
 
+def test_q_ret_of_the_memory_is_that_of_retrace_with_traces_cut_at_1_alone(monkeypatch):
+    assert closed_form.retrace_differences(np.random.default_rng(0), 6).tolist() == [0.0] * 6
+    monkeypatch.setattr(traces, "retrace", traces.importance_sampling)
+    assert closed_form.retrace_differences(np.random.default_rng(0), 6).min() > 0.1
+
+
+def test_q_ret_of_the_memory_is_the_sum_over_the_rest_of_the_episode(monkeypatch):
+    """Sum over t of gamma^t times the cut weights from step 1 on, times r + gamma V(s') - Q(s, a), with Q of step 0."""
+    seen = []
+    monkeypatch.setattr(
+        closed_form, "ReferMemory", lambda *args, **kw: seen.append(ReferMemory(*args, **kw)) or seen[-1]
+    )
+    closed_form.retrace_differences(np.random.default_rng(3), 1)
+    steps, gamma = closed_form.EPISODE_STEPS, 0.99
+    log_rho, rewards, advantages, _ = np.random.default_rng(3).normal(size=(4, steps))
+    rng = np.random.default_rng(3)
+    rng.normal(size=(4, steps))
+    values = rng.normal(size=steps + 1)
+    values[-1] = 0.0  # the first episode is ended by the task
+    q, total, weight = values[:-1] + advantages, 0.0, 1.0
+    for t in range(steps):
+        weight *= 1.0 if t == 0 else gamma * min(1.0, np.exp(log_rho[t]))
+        total += weight * (rewards[t] + gamma * values[t + 1] - q[t])
+    np.testing.assert_allclose(seen[0].gather(np.array([0])).q_ret, q[0] + total, rtol=1e-5)
+
+
+def test_the_penalty_takes_no_pass_through_a_network_and_rules_are_told_apart():
+    config = closed_form_config.get_config("smoke")
+    costed = dict(closed_form._costed(config))
+    assert {name: costed[name].refer.rule for name in ("rule_2", "er")} == {"rule_2": "refer_2", "er": "none"}
+    environment = make_mujoco({**config.env, "task": "InvertedPendulum"}, 1, 0)
+    assert closed_form.replay_cost(costed["rule_2"], environment) == closed_form.replay_cost(costed["er"], environment)
+
+
+def test_costs_of_the_forms_differ_by_their_outputs_and_by_products_for_l():
+    """With one action f_Q has one output and f_G three; with 17 actions f_Q has 118 more, forward and twice back."""
+    config = closed_form_config.get_config("smoke")
+    few, many = (make_mujoco({**config.env, "task": task}, 1, 0) for task in (closed_form.FEWEST, closed_form.MOST))
+    assert 0.95 < closed_form.quadratic_cost(config, few) < 1.0
+    state, batch = many.state_size, 256
+    layers = [(state, 128), (128, 128), (128, 1 + 17 + 35)]
+    of_gaussian = sum(3 * 2 * batch * fan_in * fan_out for fan_in, fan_out in layers) - 2 * batch * state * 128
+    of_outputs = 1 + 3 * 2 * batch * 128 * (153 - 35) / of_gaussian
+    assert of_outputs < closed_form.quadratic_cost(config, many) < 3 * of_outputs - 2
+
+
 @pytest.mark.parametrize("form", ["quadratic", "gaussian"])
 def test_the_mean_advantage_under_the_policy_is_zero_and_that_under_another_is_not(monkeypatch, form):
-    assert closed_form.mean_advantages(np.random.default_rng(0), form, 5).tolist() == [0.0] * 5
+    assert closed_form_advantages.mean_advantages(np.random.default_rng(0), form, 5).tolist() == [0.0] * 5
 
     def of_wider(form, coefficients, action, mean, std):
         return advantage(form, coefficients, action, mean, 1.1 * std)
 
-    monkeypatch.setattr(closed_form, "advantage", of_wider)
-    assert closed_form.mean_advantages(np.random.default_rng(0), form, 5).min() > 1e-3
+    monkeypatch.setattr(closed_form_advantages, "advantage", of_wider)
+    assert closed_form_advantages.mean_advantages(np.random.default_rng(0), form, 5).min() > 1e-3
 
 
 @pytest.mark.parametrize(("actions", "std"), [(1, 0.2), (6, 0.2), (17, 0.2), (3, 0.5)])
@@ -116,15 +164,17 @@ def test_its_environments_are_closed_and_its_answers_exact(monkeypatch):
     ):
         monkeypatch.setattr(module, name, lambda *_: 1)
     config = quicker(closed_form_config.get_config("smoke"))
+    monkeypatch.setattr(closed_form_gradients, "largest_outputs", lambda *_: np.ones(1))
+    monkeypatch.setattr(closed_form_gradients, "on_policy_differences", lambda *_: np.ones(len(config.limits)))
     found = dict(closed_form._answers(config, 1, find_experiment))
     assert set(found) == set(config.answers)
-    assert all(answer.exact for answer in found.values())
+    assert {name for name, answer in found.items() if not answer.exact} == {"far_policy_by_actions"}  # a mean of shares
     assert len(opened) > 4
     assert sorted(closed) == sorted(opened)
 
 
 @pytest.mark.slow
-def test_its_records_reproduce_nine_published_numbers_and_miss_two(tmp_path, monkeypatch):
+def test_its_records_reproduce_published_numbers_and_miss_three(tmp_path, monkeypatch):
     hidden = []
     monkeypatch.setattr(devices, "hide_gpus", lambda: hidden.append(True))
     fixed_points = closed_form.fixed_points
@@ -150,7 +200,25 @@ def test_its_records_reproduce_nine_published_numbers_and_miss_two(tmp_path, mon
         "cost_over_acer": pytest.approx(2.75, abs=0.01),
         "ddpg_cost_over_vracer": pytest.approx(1.72, abs=0.01),
         "naf_cost_over_vracer": pytest.approx(1.57, abs=0.01),
+        "rule_2_cost_over_er": 1.0,
+        "initial_outputs": pytest.approx(0.077, abs=0.001),
+        "q_ret_from_retrace": 0.0,
+        "quadratic_concavity": pytest.approx(-0.0035, abs=0.0001),
+        "gaussian_concavity": pytest.approx(0.263, abs=0.001),
+        "quadratic_maximum": pytest.approx(0.0, abs=1e-6),
+        "gaussian_maximum": pytest.approx(0.0, abs=1e-6),
+        "quadratic_kinks": pytest.approx(0.0, abs=1e-4),
+        "gaussian_kinks": pytest.approx(0.0, abs=1e-4),
+        "cholesky_bijection": 0.0,
+        "on_policy_limit": pytest.approx(0.0146, abs=0.0002),
+        "rule_1_policy_gradient": 0.0,
+        "rule_1_value_gradient": 0.0,
+        "far_policy_by_actions": pytest.approx(0.067, abs=0.001),
+        "quadratic_cost_over_gaussian": pytest.approx(1.384, abs=0.001),
+        "quadratic_cost_growth": pytest.approx(0.399, abs=0.001),
     }
-    of_costs = [row.verdict for row in judged if "cost" in row.agent]
-    assert {row.verdict for row in judged if "cost" not in row.agent} == {"reproduced"}
-    assert of_costs == ["undecided", "disagrees", "disagrees"]  # the first hangs on how long episodes are
+    missed = {row.agent: row.verdict for row in judged if row.verdict not in ("reproduced", "agrees")}
+    disagreeing = ("ddpg_cost_over_vracer", "naf_cost_over_vracer", "gaussian_concavity")
+    assert missed == {"cost_over_acer": "undecided"} | dict.fromkeys(
+        disagreeing, "disagrees"
+    )  # by how long episodes are
