@@ -23,6 +23,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         "retrace_equivalent_n",  # without a sentence: context for the next one
         "retrace_three_steps",
         "retrace_variance",
+        "mixture_share",
+        "mixture_bias",
     )
     config.scale = scale
 

@@ -32,6 +32,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         "control_early",
         "control_early_n",
         "control_late",
+        "control_late_importance",
+        "control_late_n",
     )
     config.scale = scale
 

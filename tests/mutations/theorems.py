@@ -10,6 +10,7 @@ STUDY = "repro/training/problem_study.py"
 IMPALA = "repro/papers/impala/theorems.py"
 ACER = "repro/papers/acer/theorems.py"
 CTRACE = "repro/papers/ctrace/theorems.py"
+BATCH = "repro/papers/ctrace/path_batch.py"
 UPDATES = "repro/papers/ctrace/update_errors.py"
 STAC = "repro/papers/stac/theorems.py"
 CLOSED_FORM = "repro/papers/stac/closed_form.py"
@@ -595,7 +596,7 @@ VARIANTS = [
     ),
     Variant(
         "C-trace theorems: last target not given",
-        CTRACE,
+        BATCH,
         "rewards[-1] = last_targets[self._pairs[-1]].ravel()",
         "pass",
         f"{TEST_CTRACE}::test_the_operators_of_the_agents_targets_are_the_closed_forms",
@@ -702,5 +703,97 @@ VARIANTS = [
         "return operators.contraction_rate(op) / retrace",
         "return operators.contraction_rate(op)",
         f"{TEST_CTRACE}::test_an_alpha_below_1_keeps_the_greedy_policy",
+    ),
+    Variant(
+        "C-trace theorems: pi at the step after the printed one",
+        CTRACE,
+        "periodic_values(problem, n, n - 1)",
+        "periodic_values(problem, n, 0)",
+        f"{TEST_CTRACE}::test_its_records_have_the_statements_but_the_printed_one_of_the_first_state",
+    ),
+    Variant(
+        "C-trace theorems: periodic policy against time",
+        CTRACE,
+        "[pi], remainder, axis=0)",
+        "[pi], -remainder, axis=0)",
+        f"{TEST_CTRACE}::test_the_periodic_policy_is_that_of_its_times",
+    ),
+    Variant(
+        "C-trace theorems: jump of the slope",
+        CTRACE,
+        "_largest(2 * fine - coarse)",
+        "_largest(fine - coarse)",
+        f"{TEST_CTRACE}::test_a_rate_with_a_jump_has_its_size",
+    ),
+    Variant(
+        "C-trace theorems: supremum over states alone",
+        CTRACE,
+        "jump(rates.max(axis=(1, 2)))",
+        "jump(rates.max(axis=1))",
+        f"{TEST_CTRACE}::test_a_rate_with_a_jump_has_its_size",
+    ),
+    Variant(
+        "C-trace theorems: lambda of the traces alone",
+        CTRACE,
+        "step = lambda_ * operators",
+        "step = operators",
+        f"{TEST_CTRACE}::test_the_operators_with_lambda_are_the_closed_forms",
+    ),
+    Variant(
+        "C-trace theorems: traces without lambda",
+        BATCH,
+        "gamma, alpha, trace_lambda).target",
+        "gamma, alpha).target",
+        f"{TEST_CTRACE}::test_the_operators_with_lambda_are_the_closed_forms",
+        slow=True,
+    ),
+    Variant(
+        "C-trace theorems: second moment in place of the variance",
+        BATCH,
+        "(square - mean**2).mean()",
+        "square.mean()",
+        f"{TEST_CTRACE}::test_variances_are_those_of_sampled_targets_over_all_paths",
+    ),
+    Variant(
+        "C-trace theorems: importance weights of another length",
+        CTRACE,
+        "batch.importance_variance(q, num_steps)",
+        "batch.importance_variance(q, num_steps - 1)",
+        f"{TEST_CTRACE}::test_retrace_that_clips_nothing_gains_nothing",
+    ),
+    Variant(
+        "C-trace theorems: Double DQN by the target network",
+        CTRACE,
+        "online[y].argmax(axis=1)",
+        "target[y].argmax(axis=1)",
+        f"{TEST_CTRACE}::test_a_policy_of_the_target_network_is_not_double_dqns",
+    ),
+    Variant(
+        "C-trace theorems: differences of first targets alone",
+        BATCH,
+        "np.abs(one(sequences) - other(sequences)).max()",
+        "np.abs(one(sequences) - other(sequences))[0].max()",
+        f"{TEST_CTRACE}::test_the_difference_of_targets_is_the_largest_of_all_paths_and_steps",
+    ),
+    Variant(
+        "C-trace theorems: error on one MDP of the proof",
+        UPDATES,
+        "for sign in (1, -1)]",
+        "for sign in (1,)]",
+        f"{TEST_CTRACE}::test_the_larger_error_by_hand",
+    ),
+    Variant(
+        "C-trace, Figure 1: a bias that rises at some step of alpha",
+        "repro/papers/ctrace/tabular_tradeoffs.py",
+        "np.all(np.diff(biases) < 0)",
+        "np.any(np.diff(biases) < 0)",
+        "tests/papers/ctrace/test_tabular_study.py::test_a_mixture_whose_bias_falls_at_a_step_is_no_trade_off",
+    ),
+    Variant(
+        "C-trace, Figure 3: all n are small",
+        "repro/papers/ctrace/tabular_learning.py",
+        "(rules == UNCORRECTED) & ~large_n",
+        "(rules == UNCORRECTED) & large_n",
+        "tests/papers/ctrace/test_tabular_study.py::test_answers_about_learning_compare_the_best_of_each_kind",
     ),
 ]

@@ -150,9 +150,9 @@ def groups(config: ml_collections.ConfigDict) -> dict[str, np.ndarray]:
     """Returns the groups of methods that the paper's statements compare, as masks over `methods`, bool [M].
 
     `small_alpha` and `large_n` are the methods that Section 4 calls best after few steps of evaluation, `rest` are all
-    others. `contractive` are the methods that it calls best in early control, with a fixed-point bias and a contraction
-    rate below that of Retrace; `unbiased` are those without bias. Rates and biases are those of evaluating the optimal
-    policy.
+    others. `small_n` are the other uncorrected returns. `contractive` are the methods that it calls best in early
+    control, with a fixed-point bias and a contraction rate below that of Retrace; `unbiased` are those without bias.
+    Rates and biases are those of evaluating the optimal policy.
     """
     lines, compared = list(methods(config).values()), config.comparison
     rules = np.array([line.rule for line in lines])
@@ -168,6 +168,7 @@ def groups(config: ml_collections.ConfigDict) -> dict[str, np.ndarray]:
         "importance": rules == IMPORTANCE,
         "small_alpha": small_alpha,
         "large_n": large_n,
+        "small_n": (rules == UNCORRECTED) & ~large_n,
         "rest": ~(small_alpha | large_n),
         "contractive": biased & (rates < rates[retrace]),
         "unbiased": ~biased,
@@ -286,6 +287,8 @@ COMPARED = {
     "control_early": ("control_early", "unbiased", "contractive"),
     "control_early_n": ("control_early", "retrace", "large_n"),
     "control_late": ("control_late", "small_alpha", "retrace"),
+    "control_late_importance": ("control_late", "contractive", "importance"),
+    "control_late_n": ("control_late", "large_n", "small_n"),
 }
 """Task and time of each difference, and the groups that the paper calls worse and better."""
 
@@ -305,6 +308,9 @@ UNITS = {
     "faster than Retrace, early",
     "control_early_n": "loss of value at alpha = 1 minus loss at large n, uncorrected, early",
     "control_late": "loss of value at small alpha minus loss at alpha = 1, at the end",
+    "control_late_importance": "loss of value of the best biased method that contracts faster than Retrace minus "
+    "loss of the best importance weighted return, at the end",
+    "control_late_n": "loss of value at large n minus loss at small n, uncorrected, at the end",
 }
 """Unit of each answer; `config.comparison` defines the early round, a large n and a small alpha.
 

@@ -92,6 +92,8 @@ UNITS = {
     "retrace_equivalent_n": "steps n with gamma^n equal to Retrace's contraction rate",
     "retrace_three_steps": "1 if gamma^n is Retrace's contraction rate for an n of 2.5 to 3.5, else 0",
     "retrace_variance": "log10 of Retrace's variance / that of 3-step importance weighting",
+    "mixture_share": "1 if bias rises and contraction rate falls at each step of alpha from 1 to 0, else 0",
+    "mixture_bias": "fixed-point bias at alpha = 0 minus that at alpha = 1",
     "tree_backup_gain": "contraction gained by alpha-TreeBackup at its best alpha / gained by alpha-Retrace",
     "tree_backup_bias": "bias of alpha-TreeBackup at its best contraction / of alpha-Retrace with as much gained",
     "tree_backup_variance": "largest share of its variance at alpha = 1 that alpha-TreeBackup loses",
@@ -223,6 +225,18 @@ def _retrace(config: ml_collections.ConfigDict, problem: Problem) -> dict[str, f
     }
 
 
+def _mixture(config: ml_collections.ConfigDict, problem: Problem) -> dict[str, float]:
+    mdp, pi, mu = problem
+    alphas = np.linspace(0.0, 1.0, config.methods.alphas)
+    mixed = mdps.action_values(mdp, mdps.mix(pi, mu, alphas[:, None, None]))
+    biases = np.linalg.norm(mixed - mdps.action_values(mdp, pi), axis=(1, 2))
+    rates = operators.alpha_retrace_rates(mdp, pi, mu, alphas).max((1, 2))
+    return {
+        "mixture_share": float(np.all(np.diff(biases) < 0) and np.all(np.diff(rates) > 0)),
+        "mixture_bias": float(biases[0] - biases[-1]),
+    }
+
+
 def _tree_backup(config: ml_collections.ConfigDict, problem: Problem) -> dict[str, float]:
     mdp, pi, mu = problem
     alphas = np.linspace(0.0, 1.0, config.methods.alphas)
@@ -245,6 +259,7 @@ FINDINGS: Mapping[str, Callable[[ml_collections.ConfigDict, Problem], dict[str, 
     "pareto": _pareto,
     "importance": _importance,
     "retrace": _retrace,
+    "mixture": _mixture,
     "tree_backup": _tree_backup,
 }
 """Functions that compute the answers on a problem, by the beginning of the answers' names."""

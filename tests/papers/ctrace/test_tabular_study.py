@@ -214,6 +214,33 @@ def test_variance_of_retrace_by_hand():
     assert found["retrace_variance"] == pytest.approx(np.log10((8 / 63) / (11 / 16)))
 
 
+def test_what_the_mixture_trades_by_hand():
+    """pi takes action 1, mu takes it with chance p; C = gamma alpha (1 - p) / (1 - gamma + gamma alpha (1 - p)).
+
+    Q of the mixture is r + gamma (p + alpha (1 - p)) / (1 - gamma): off by 1 - p for both actions at alpha = 0.
+    """
+    config = tabular_fig1.get_config("smoke")
+    found = tabular_tradeoffs._mixture(config, one_state(pi=1.0, mu=0.25, reward=1))
+    assert found["mixture_bias"] == pytest.approx(0.75 * 2**0.5)
+    assert found["mixture_share"] == 1.0
+    same = tabular_tradeoffs._mixture(config, one_state(pi=0.25, mu=0.25, reward=1))
+    assert same == {"mixture_share": 0.0, "mixture_bias": pytest.approx(0.0)}
+
+
+def test_a_mixture_whose_bias_falls_at_a_step_is_no_trade_off():
+    """Some problem has more bias at an alpha above 0 than at 0, although it contracts worse there."""
+    config = tabular_fig1.get_config("smoke")
+    problems = [tabular_tradeoffs.make_problem(config, 1, "b", number) for number in range(60)]
+    shares = [tabular_tradeoffs._mixture(config, problem)["mixture_share"] for problem in problems]
+    for (mdp, pi, mu), share in zip(problems, shares):
+        alphas = np.linspace(1, 0, config.methods.alphas)
+        ops = [operators.operator(mdp, pi, mu, Method("retrace", alpha=alpha)) for alpha in alphas]
+        biases = [operators.fixed_point_bias(op, mdp, pi) for op in ops]
+        rates = [operators.contraction_rate(op) for op in ops]
+        assert share == float(sorted(biases) == biases and sorted(rates, reverse=True) == rates)
+    assert set(shares) == {0.0, 1.0}
+
+
 def test_tree_backup_by_hand():
     """pi takes action 1, mu takes it with chance 1/4; C = gamma (1 - k) / (1 - gamma k), k = E[c].
 
@@ -251,7 +278,7 @@ def test_a_problem_without_anything_random_is_solved_once(tmp_path):
         certain = name[-1] in "df"
         assert evaluation["episodes"] == (1 if certain else 8)
         assert ("neither MDP nor policies are random" in evaluation["protocol"]) == certain
-        assert evaluation.get("exact", False) == certain
+        assert evaluation.get("exact", False) == (certain or name.startswith("importance_bias"))
         assert "interval" not in evaluation  # no bootstrap of one value, and of several it is not stored
         assert ("n left out on average" in evaluation["protocol"]) == name.startswith("pareto_bias_ratio")
 
@@ -290,6 +317,8 @@ def test_answers_about_learning_compare_the_best_of_each_kind(learned):
         "control_early": 0 - 10,  # n = 1, without bias, minus n = 2
         "control_early_n": 80 - 30,  # Retrace minus n = 10
         "control_late": 120 - 80,
+        "control_late_importance": 10 - 50,  # n = 2 minus importance weights with n = 2
+        "control_late_n": 30 - 0,
     }
     assert found == {key: [value] * 3 for key, value in expected.items()}
 
@@ -620,7 +649,7 @@ def test_an_interrupted_study_says_so_and_starts_again(tmp_path):
     assert not list(tmp_path.rglob("*.json"))
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert len(list(tmp_path.rglob("seed_1.json"))) == 12
+    assert len(list(tmp_path.rglob("seed_1.json"))) == 36
     skipped = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
     assert "tabular_fig8 chain seed 1: complete" in skipped.stdout
 
