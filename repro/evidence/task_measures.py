@@ -261,14 +261,14 @@ def difference_of_losses(
 def logged(
     by_agent: Sequence[Records], columns: Sequence[str], at_the_end: bool
 ) -> Callable[[BootstrapWeights], np.ndarray]:
-    """Mean of columns of the log at the start or the end of training, over columns and runs.
+    """Mean of columns of the log at the start or the end of training, over columns and our agent's runs.
 
     Args:
-        by_agent: runs of one agent.
+        by_agent: runs of our agent, then of others, which may select the task.
         columns: columns of the records' `series`.
         at_the_end: whether the end of training counts, instead of its start.
     """
-    (runs,) = by_agent
+    runs, *_ = by_agent
     held = np.array([run_measures.logged(record, columns)[int(at_the_end)] for record in runs])
     return lambda weights: weights[0] @ held
 
