@@ -341,7 +341,9 @@ def _describe_end(run: RunDirectory, trainer: Trainer) -> str:
     last = f"of the last {min(games, RECENT_GAMES)} episodes" if games > 1 else "of its only episode"
     score = f"mean return {format_score(trainer.episodes.mean_return())} {last}" if games else "no episode ended"
     if found := trainer.summary().get("evaluation"):
-        score += f". Its score is {format_score(found['mean'])}, the mean of {found['episodes']} {found['protocol']}"
+        of_one = found["protocol"].startswith("the last episode")
+        played = found["protocol"] if of_one else f"{found['episodes']} {found['protocol']}"
+        score += f". Its score is {format_score(found['mean'])}, {'that' if of_one else 'the mean'} of {played}"
     message = (
         f"{run.path} is complete after {trainer.frames:,} {trainer.unit}: {score}. "
         f"Its last checkpoint is in {run.checkpoints}."

@@ -81,7 +81,10 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
         (["--config=paper_configs/impala/gymnasium.py", "--config.network.units=64,x"], "is not of type tuple"),
         ([CONFIG, "--learning_rate=0.1"], "flag 'learning_rate'; did you mean --config.learner.learning_rate?"),
         (["--config=atari_shallow"], "file 'atari_shallow'; did you mean 'paper_configs/impala/atari_shallow.py'?\n"),
-        (["--config=paper_configs/stac"], "file 'paper_configs/stac' (paper_configs/stac has atari.py, dm_control_"),
+        (
+            ["--config=paper_configs/stac"],
+            "file 'paper_configs/stac' (paper_configs/stac has atari.py, closed_form.py, dm_control_",
+        ),
         (["--config="], "no configuration file '' (there are some in paper_configs/acer, paper_configs/ctrace, "),
         (["--config=README.md"], "README.md is not a configuration, a Python file with a function get_config(scale)."),
         ([CONFIG, "--seed=-1"], "--seed=-1"),

@@ -285,6 +285,12 @@ class GymnasiumEnvironment(SteppedEnvironment):
             raise ValueError(
                 f"{KIND}: step of {self.config.label} must return observation, reward, terminated, truncated and info."
             ) from error
+        try:
+            reward = float(reward)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"{KIND}: {self.config.label} gave a reward that is not a number: {' '.join(repr(reward).split())}."
+            ) from error
         return self._encode(obs), reward, terminated, truncated
 
     def get_state(self) -> dict[str, Any]:

@@ -90,21 +90,19 @@ def read_observations(space: gymnasium.Space, label: str) -> tuple[spaces.Box, E
 
         def flattened(obs: Any) -> np.ndarray:
             try:
-                return spaces.utils.flatten(space, obs)
+                fault = _misfit(space, obs)
+                if fault is None:
+                    return spaces.utils.flatten(space, obs)
             except (AttributeError, LookupError, TypeError, ValueError) as error:
                 fault = f"{type(error).__name__}: {one_line(error)}"
-                raise ValueError(
-                    f"{KIND}: {label} gave an observation that does not fit its space ({fault})."
-                ) from error
+            raise ValueError(f"{KIND}: {label} gave an observation that does not fit its space ({fault}).")
 
         return _vector_space(flat_size), flattened
 
     def checked(obs: Any) -> np.ndarray:
         found = np.asarray(obs)
-        if found.shape != space.shape:
-            raise ValueError(
-                f"{KIND}: {label} gave an observation of shape {found.shape}, and its space has {space.shape}."
-            )
+        if (fault := _misfit(space, found)) is not None:
+            raise ValueError(f"{KIND}: {label} gave an observation of {fault}.")
         return found
 
     if space.dtype != np.uint8 or len(space.shape) < 2:
@@ -116,6 +114,42 @@ def read_observations(space: gymnasium.Space, label: str) -> tuple[spaces.Box, E
     if channels < min(height, width):
         return _image_space((height, width, channels)), lambda obs: np.moveaxis(checked(obs), 0, -1)
     return _image_space(space.shape), checked
+
+
+def _misfit(space: gymnasium.Space, obs: Any) -> str | None:
+    """Returns how an observation does not fit its space; None if it does. Bounds of floats are not checked.
+
+    Raises:
+        AttributeError, LookupError, TypeError, ValueError: the observation has not the parts of its space.
+    """
+    if isinstance(space, (spaces.Dict, spaces.Tuple)):
+        parts = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
+        faults = ((name, _misfit(part, obs[name])) for name, part in parts)
+        return next((f"in {name!r}, {fault}" for name, fault in faults if fault is not None), None)
+    found = np.asarray(obs)
+    if found.shape != space.shape:
+        return f"shape {found.shape}, and its space has {space.shape}"
+    if isinstance(space, spaces.Box):
+        if space.dtype != np.uint8 or found.dtype == np.uint8:
+            return None
+        if not np.issubdtype(found.dtype, np.integer):
+            return f"type {found.dtype}, and its space has {space.dtype}"
+    low, high = _whole_bounds(space)
+    if np.any(found < low) or np.any(found > high):
+        return f"values from {found.min()} to {found.max()}, which are not all in its space {space}"
+    return None
+
+
+def _whole_bounds(space: gymnasium.Space) -> tuple[Any, Any]:
+    """Returns the smallest and largest values of a space of whole numbers."""
+    if isinstance(space, spaces.Discrete):
+        first, count = int(np.asarray(space.start)), int(np.asarray(space.n))
+        return first, first + count - 1
+    if isinstance(space, spaces.MultiDiscrete):
+        return space.start, space.start + space.nvec - 1
+    if isinstance(space, spaces.Box):
+        return space.low, space.high
+    return 0, 1  # MultiBinary
 
 
 def _is_supported(space: gymnasium.Space) -> bool:

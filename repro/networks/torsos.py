@@ -57,11 +57,12 @@ def make_torso(
     if is_image == (network.torso == "dense"):
         seen, fitting = ("images", " or ".join(choices)) if is_image else ("vectors", "dense")
         raise ValueError(f"network.torso={network.torso!r}, but the observations are {seen}: choose {fitting}.")
+    unlimited = [f"network.torso={name}" for name in choices if name not in MIN_SIZES]
     for spec in tf.nest.flatten(observation_spec):
         if len(spec.shape) == 3 and min(spec.shape[:2]) < (min_size := MIN_SIZES.get(network.torso, 1)):
             raise ValueError(
                 f"network.torso={network.torso} needs images of {min_size} x {min_size} pixels or more, got "
-                f"{spec.shape[0]} x {spec.shape[1]}: choose larger ones (env.height and env.width)."
+                f"{spec.shape[0]} x {spec.shape[1]}: choose {' or '.join(['larger ones', *unlimited])}."
             )
     compute_dtype = network.get("compute_dtype", "float32")
     known = ("float32",) if network.torso == "dense" else tuple(COMPUTE_DTYPES)

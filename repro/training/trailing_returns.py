@@ -49,7 +49,7 @@ class TrailingReturns:
         returns = [score for entered, score in self._entered if entered > begin]
         protocol = self._protocol.format(min(step, self._steps))
         if not returns:
-            returns, protocol = [self._entered[-1][1]], f"the last episode of all, since there are no {protocol}"
+            returns, protocol = [self._entered[-1][1]], f"the last episode of all, as there are no {protocol}"
         return summarize_returns(self._unit, protocol, returns, digits=7)
 
     def get_state(self) -> np.ndarray:

@@ -216,7 +216,7 @@ def test_what_is_between_pi_and_mu(paper, other, row):
         (
             "impala",
             "variance_by_baseline",
-            "| V(x_s) as a baseline reduces the variance of the policy gradient | {mean:.2f} [{low:.2f}, {high:.2f}] ord",
+            "| V(x_s) as a baseline reduces the variance of the policy gradient | {mean:.2f} [{low:.2f}, {high:.2f}]",
         ),
         (
             "impala",

@@ -676,6 +676,18 @@ class Incomplete(Clock):
         return {"a": super().observe()}
 
 
+def observing(space: gymnasium.Space, observation: Any) -> type[Clock]:
+    """An environment with one observation, whatever its space."""
+
+    class Observing(Clock):
+        observation_space = space
+
+        def observe(self) -> Any:
+            return observation
+
+    return Observing
+
+
 class NoSpaces(gymnasium.Env):
     pass
 
@@ -715,6 +727,40 @@ def test_faults_of_an_environment_give_one_sentence(monkeypatch: pytest.MonkeyPa
     assert "\n" not in str(error.value)
 
 
+IMAGES, FITS = spaces.Box(0, 255, (8, 8, 3), np.uint8), "Faulty-v0 gave an observation that does not fit its space"
+PAIR = spaces.Dict(a=spaces.Box(-1, 1, (2,), np.float32), b=spaces.Box(-1, 1, (2,), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("space", "observation", "message"),
+    [
+        (IMAGES, np.full((8, 8, 3), 0.5), "gave an observation of type float64, and its space has uint8."),
+        (IMAGES, np.full((8, 8, 3), 300), "gave an observation of values from 300 to 300, which are not all in its"),
+        (spaces.Dict(a=IMAGES), {"a": np.full((8, 8, 3), 0.7)}, f"{FITS} (in 'a', type float64, and its space has uin"),
+        (PAIR, {"a": np.zeros(2), "b": np.zeros(1)}, f"{FITS} (in 'b', shape (1,), and its space has (2,))."),
+        (PAIR, {"a": np.zeros(3), "b": np.zeros(1)}, f"{FITS} (in 'a', shape (3,), and its space has (2,))."),
+        (spaces.Discrete(4), -1, f"{FITS} (values from -1 to -1, which are not all in its space Discrete(4))."),
+        (spaces.Discrete(4, start=1), 5, f"{FITS} (values from 5 to 5, which are not all in its"),
+        (spaces.MultiDiscrete([2, 3]), np.array([2, 1]), f"{FITS} (values from 1 to 2, which are not all in its"),
+        (spaces.MultiBinary(2), np.array([0, 2]), f"{FITS} (values from 0 to 2, which are not all in its"),
+        (spaces.Tuple([spaces.Discrete(2)]), (2,), f"{FITS} (in 0, values from 2 to 2, which are not all in its"),
+    ],
+)
+def test_an_observation_outside_its_space_is_an_error(monkeypatch, space, observation, message) -> None:
+    """What is no number of the space's type would otherwise be cast, broadcast or read as another one."""
+    spec = gymnasium.envs.registration.EnvSpec("Faulty-v0", entry_point=observing(space, observation))
+    monkeypatch.setitem(gymnasium.registry, "Faulty-v0", spec)
+    with pytest.raises(ValueError, match="^Gymnasium: ") as error:
+        make("Faulty-v0", 1).reset()
+    assert message in str(error.value)
+    monkeypatch.setitem(
+        gymnasium.registry,
+        "Faulty-v0",
+        gymnasium.envs.registration.EnvSpec("Faulty-v0", entry_point=observing(space, space.sample())),
+    )
+    make("Faulty-v0", 1).reset()
+
+
 def test_a_reward_that_is_no_number_is_an_error_of_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not one of the check of pickle, which compares rewards."""
     spec = gymnasium.envs.registration.EnvSpec("Faulty-v0", entry_point=NoReward)
@@ -722,7 +768,7 @@ def test_a_reward_that_is_no_number_is_an_error_of_the_step(monkeypatch: pytest.
     batch = make("Faulty-v0", 1)
     batch.reset()
     assert not batch.saves_episodes
-    with pytest.raises(TypeError, match="NoneType"):
+    with pytest.raises(ValueError, match=r"^Gymnasium: Faulty-v0 gave a reward that is not a number: None\.$"):
         batch.step(np.zeros(1, np.int32))
 
 

@@ -376,6 +376,15 @@ def test_what_training_comes_to_is_not_contradicted_by_less_of_it(tmp_path, scal
     assert row.finding == finding
 
 
+def test_a_logged_column_is_that_of_the_agent_whatever_it_is_compared_with(tmp_path):
+    """Others are named only where their runs select the games."""
+    made = make_runs("impala_shallow", *[{"kl": (0.9, 0.5 + 0.1 * seed)} for seed in range(3)])
+    made += make_runs("other", *[{"kl": (0.1, 0.1)} for _ in range(3)])
+    claim = {"claim": "logged_at_the_end", "unit": "u", "value": 0.6, "better": "equal"}
+    claim |= {"margin": ["absolute", 0.1], "margin_note": "m", "protocol": {"columns": ["kl"], "against": ["other"]}}
+    assert make_row(tmp_path, made, **claim).value == pytest.approx(0.6)
+
+
 def test_the_comparison_furthest_from_a_tie_decides_where_two_should_be_equal(tmp_path):
     made = make_runs("impala_shallow", *[{"final": 10.0 * i} for i in range(5)])
     for name, shift in (("same", 5.0), ("better", 15.0), ("worse", -35.0)):

@@ -24,7 +24,7 @@ def test_without_an_episode_in_the_window_the_last_one_counts():
     window.append(10, 7.0)
     assert window.evaluation(109)["protocol"] == "games of the last 100 frames"
     assert window.evaluation(500)["returns"] == [7.0]
-    protocol = "the last episode of all, since there are no games of the last 100 frames"
+    protocol = "the last episode of all, as there are no games of the last 100 frames"
     assert window.evaluation(500)["protocol"] == protocol
     assert window.evaluation(500)["std"] == 0.0
 
