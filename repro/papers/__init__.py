@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -32,15 +33,37 @@ def find_experiment(config: ml_collections.ConfigDict) -> Experiment:
     if "algorithm" not in config:
         raise ValueError("the configuration has no field 'algorithm': an older version wrote it; start a new run.")
     if ":" in config.algorithm:
-        return _find_function(config.algorithm)(config)
+        return _make_own(config)
     paper, _, name = config.algorithm.partition(".")
     known = _modules(paper, "experiments")
     if name not in known:
         choices = ", ".join(f"{paper}.{module}" for module in known) or f"one of {', '.join(papers())}"
-        raise ValueError(f"algorithm={config.algorithm!r}: choose {choices}.")
+        raise ValueError(f"algorithm={config.algorithm!r}: choose {choices}, or <module>:<function> for your own.")
     module = importlib.import_module(f"{__name__}.{paper}.experiments.{name}")
     make_experiment: Callable[[ml_collections.ConfigDict], Experiment] = module.make_experiment
     return make_experiment(config)
+
+
+def _make_own(config: ml_collections.ConfigDict) -> Experiment:
+    """Returns the experiment that a function outside the suite makes of a resolved configuration.
+
+    Raises:
+        ValueError: the function cannot be found, does not take a configuration, or returns no experiment.
+    """
+    function = _find_function(config.algorithm)
+    try:
+        inspect.signature(function).bind(config)
+    except TypeError as error:
+        raise ValueError(
+            f"algorithm={config.algorithm!r}: it is called with a configuration alone ({error}), see docs/extending.md."
+        ) from error
+    made = function(config)
+    if not hasattr(made, "build_trainer"):
+        raise ValueError(
+            f"algorithm={config.algorithm!r}: it returned {type(made).__name__} instead of an experiment, see "
+            "docs/extending.md."
+        )
+    return made
 
 
 def _find_function(algorithm: str) -> Callable[[ml_collections.ConfigDict], Experiment]:

@@ -8,7 +8,7 @@ from absl import flags
 
 from repro import cli
 from repro.evidence.published import PublishedError
-from repro.evidence.records import COMMITTED, read_all
+from repro.evidence.records import COMMITTED, RecordError, read_all
 from repro.evidence.rows import row_key
 from repro.report import cards, curves, figures, page, tables
 from repro.report.contents import Contents, collect
@@ -40,7 +40,7 @@ def main(argv: list[str]) -> None:
         path = page.write_report(out, results_dir, contents=contents)
     except OSError as error:
         cli.fail(f"{cli.describe_file_error(error, out)}.", code=1)
-    except PublishedError as error:
+    except (PublishedError, RecordError) as error:
         cli.fail(error, code=1)
     try:
         for picture in filter(None, pictures):

@@ -27,11 +27,35 @@ def outside(tmp_path, monkeypatch):
 
 
 def test_a_function_outside_the_suite_gets_the_resolved_configuration(outside):
-    outside("own_algorithm", "def build(config):\n    return config.agent, config.learner.learning_rate\n")
+    outside(
+        "own_algorithm",
+        "class Own:\n    build_trainer = None\n\n\ndef build(config):\n    own = Own()\n"
+        "    own.seen = config.agent, config.learner.learning_rate\n    return own\n",
+    )
     config = atari_shallow.get_config("smoke")
     config.algorithm, config.agent = "own_algorithm:build", "mine"
     config.variants = {"mine": {"learner": {"learning_rate": 0.5}}}
-    assert find_experiment(config) == ("mine", 0.5)
+    assert find_experiment(config).seen == ("mine", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("function", "sentence"),
+    [
+        ("bare", r"it is called with a configuration alone \(too many positional arguments\), see docs/extending"),
+        ("Agent", r"it is called with a configuration alone \(missing a required argument: 'spec'\), see docs"),
+        ("nothing", r"it returned NoneType instead of an experiment, see docs/extending\.md\.$"),
+    ],
+)
+def test_a_function_that_makes_no_experiment_is_one_sentence(outside, function, sentence):
+    outside(
+        "own_wrong",
+        "def bare():\n    pass\n\n\nclass Agent:\n    def __init__(self, config, spec):\n        pass\n\n\n"
+        "def nothing(config):\n    pass\n",
+    )
+    config = atari_shallow.get_config("smoke")
+    config.algorithm = f"own_wrong:{function}"
+    with pytest.raises(ValueError, match=rf"^algorithm='own_wrong:{function}': {sentence}"):
+        find_experiment(config)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +95,9 @@ def test_an_unknown_study_or_a_module_that_is_none_ends_with_the_choices(tmp_pat
     config = theorems.get_config("smoke")
     config.study = study
     job = StudyJob(config, config.env.task, 1, tmp_path)
-    with pytest.raises(JobError, match=rf"^study='{study}': choose one of online_theorem, theorems, tradeoffs\.$"):
+    with pytest.raises(
+        JobError, match=rf"^study='{study}': choose one of closed_form, online_theorem, theorems, tradeoffs\.$"
+    ):
         job.run([0], quiet=True)
 
 
