@@ -221,7 +221,7 @@ def assert_set_before_import(monkeypatch, variable, package, given, expected):
     assert done.stdout == f"False {expected}\n", done.stderr
 
 
-@pytest.mark.parametrize("name", ["ENOSPC", "ENOTDIR"])
+@pytest.mark.parametrize("name", ["ENOSPC", "ENOTDIR", "EEXIST"])
 def test_a_file_that_cannot_be_written_is_one_sentence(name):
     """On a full disk, or where a file is in the place of a folder."""
     code = (

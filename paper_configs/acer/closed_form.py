@@ -31,7 +31,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.env.task = "any"  # the games are those of `games`
 
     config.max_statistics = 18  # numbers in phi, sampled from 2 up to this; actions of an Atari game, Section 4
-    config.max_delta = 2.0  # delta is sampled uniformly from 0 up to this, in nats; Section 6
+    config.max_delta = 2.0  # delta is sampled uniformly from 0 (assumed) up to this, in nats; Section 6 has 0.1 to 2
     config.games = ("breakout", "pong", "seaquest")  # with 4, 6 and 18 actions; assumed: any of Section 4's
     published = atari.get_config("paper")
     for name, agent in (("trust_region", "acer_ratio_4"), ("no_trust_region", "acer_ratio_4_no_trust_region")):

@@ -23,14 +23,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config = tabular_fig1.get_config(scale)
     config.experiment = "tabular_fig6"
     config.agent = "pareto_share_a"
-    names = (
-        "pareto_share",
-        "pareto_bias_ratio",
-        "importance_bias",
-        "importance_variance_growth",
-        "retrace_three_steps",
-        "retrace_variance",
-    )
+    names = ("pareto_share", "pareto_bias_ratio")
     config.answers = tuple(f"{name}_{letter}" for name in names for letter, _, _ in PAIRINGS)
     config.env.num_states = 20  # Figure 6
     config.env.num_actions = 3  # Figure 6

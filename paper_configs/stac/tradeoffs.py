@@ -26,6 +26,8 @@ ANSWERS = (
     "rate_grows_as_c_bar_falls",
     "variance_by_c_bar",
     "variance_falls_with_c_bar",
+    "variance_by_c_bar_at_limit",
+    "variance_falls_with_c_bar_at_limit",
 )
 
 

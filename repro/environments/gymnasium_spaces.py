@@ -99,8 +99,12 @@ def read_observations(space: gymnasium.Space, label: str) -> tuple[spaces.Box, E
 
         return _vector_space(flat_size), flattened
 
+    takes_any_byte = space.dtype == np.uint8 and bool((space.low == 0).all() and (space.high == 255).all())
+
     def checked(obs: Any) -> np.ndarray:
         found = np.asarray(obs)
+        if takes_any_byte and found.dtype == np.uint8 and found.shape == space.shape:
+            return found
         if (fault := _misfit(space, found)) is not None:
             raise ValueError(f"{KIND}: {label} gave an observation of {fault}.")
         return found
@@ -129,11 +133,10 @@ def _misfit(space: gymnasium.Space, obs: Any) -> str | None:
     found = np.asarray(obs)
     if found.shape != space.shape:
         return f"shape {found.shape}, and its space has {space.shape}"
-    if isinstance(space, spaces.Box):
-        if space.dtype != np.uint8 or found.dtype == np.uint8:
-            return None
-        if not np.issubdtype(found.dtype, np.integer):
-            return f"type {found.dtype}, and its space has {space.dtype}"
+    if not np.issubdtype(space.dtype, np.integer):
+        return None
+    if not np.issubdtype(found.dtype, np.integer) and found.dtype != np.bool_:
+        return f"type {found.dtype}, and its space has {space.dtype}"
     low, high = _whole_bounds(space)
     if np.any(found < low) or np.any(found > high):
         return f"values from {found.min()} to {found.max()}, which are not all in its space {space}"

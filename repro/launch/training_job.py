@@ -130,8 +130,11 @@ class TrainingJob(RecordedJob):
                     raise
         if not is_complete(self.run_dir):
             raise Stopped
-        if reason := self.refusal():  # the file of the configuration was changed before the run began
-            raise JobError(reason)
+        if changed := changed_settings(self.run_dir, self.config.to_dict(), self.seed):
+            raise JobError(
+                f"the configuration was edited after this command had read it, and the run in {self.run_dir} was made "
+                f"with other settings ({', '.join(changed[:5])}): repeat the command to record it."
+            )
         complete = self._read_complete()
         if self._evaluations(complete) is None:
             episodes = f"--episodes={self.config.evaluation.episodes}"

@@ -125,7 +125,7 @@ def map_pieces(
         function: importable by its name.
         pieces: arguments of each call; they hold their own seeds, so that the number of cores changes nothing.
         cores: numbers of the processor cores to use.
-        advance: called after each piece and every `POLL_SECONDS`; if it raises, the processes are ended at once.
+        advance: called every `POLL_SECONDS` and at the end; if it raises, the processes are ended at once.
 
     Raises:
         LostProcessError: a process was killed.

@@ -113,23 +113,6 @@ def test_how_the_bias_of_impala_goes_with_rho_bar():
     assert f"the largest rise is {median:.2f} of the bias at a rho_bar of 1 in the median" in text
 
 
-def test_how_the_biases_of_impala_s_corrections_go_with_the_policies():
-    """By the values to which the targets of 1-step importance sampling and of V-trace converge."""
-    config = tradeoffs.get_config("paper")
-    env, bounds = config.env, (config.env.min_discount, config.env.max_discount)
-    gaps = []
-    for number in range(200):
-        rng = np.random.default_rng([1, number])
-        mdp, pi, mu = mdps.random_problem(env.num_states, env.num_actions, bounds, rng)
-        mixtures = [mdps.Problem(mdp, pi, mdps.mix(pi, mu, 1 - share)) for share in config.shares_of_mu]
-        policies = [(mix.mu, vtrace.evaluated_policy(mix, Weights(1.0, 1.0))) for mix in mixtures]
-        errors = np.abs(mdps.state_values(mdp, np.array(policies)) - mdps.state_values(mdp, pi)).max(-1)
-        gaps.append(errors[:, 0] - errors[:, 1])
-    share, growth = (np.diff(gaps) > -1e-5).all(1).mean(), np.mean([gap[-1] - gap[0] for gap in gaps])
-    (text,) = (text for heading, _, text in paragraphs("impala") if "1-step" in heading)
-    assert f"there the share is {share:.3f}, and the difference of the biases is {growth:.3f} larger under mu" in text
-
-
 def test_the_quickest_runs_with_plain_replay_on_halfcheetah():
     intel = [
         [

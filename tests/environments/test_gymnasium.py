@@ -743,6 +743,14 @@ PAIR = spaces.Dict(a=spaces.Box(-1, 1, (2,), np.float32), b=spaces.Box(-1, 1, (2
         (spaces.Discrete(4, start=1), 5, f"{FITS} (values from 5 to 5, which are not all in its"),
         (spaces.MultiDiscrete([2, 3]), np.array([2, 1]), f"{FITS} (values from 1 to 2, which are not all in its"),
         (spaces.MultiBinary(2), np.array([0, 2]), f"{FITS} (values from 0 to 2, which are not all in its"),
+        (spaces.MultiBinary(2), np.array([0, 0.5]), f"{FITS} (type float64, and its space has int8)."),
+        (
+            spaces.Box(0, 9, (2,), np.int64),
+            np.array([0, 10]),
+            "gave an observation of values from 0 to 10, which are n",
+        ),
+        (spaces.Box(0, 9, (2,), np.int64), np.array([0, 0.5]), "of type float64, and its space has int64."),
+        (spaces.Box(0, 9, (2,), np.uint8), np.array([0, 10], np.uint8), "of values from 0 to 10, which are not all"),
         (spaces.Tuple([spaces.Discrete(2)]), (2,), f"{FITS} (in 0, values from 2 to 2, which are not all in its"),
     ],
 )

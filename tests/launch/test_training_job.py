@@ -125,7 +125,7 @@ def test_a_run_of_a_configuration_that_was_edited_meanwhile_is_not_recorded(tmp_
         (job.run_dir / "complete.json").write_text("{}")
 
     monkeypatch.setattr(job, "_call", train)
-    with pytest.raises(JobError, match=r"has other settings \(config\.learner\.learning_rate\): move the folder away"):
+    with pytest.raises(JobError, match=r"with other settings \(config\.learner\.learning_rate\): repeat the command"):
         job.run([0], quiet=True)
     assert not (tmp_path / "results").exists()
 

@@ -67,7 +67,7 @@ def run(
 
 def _answers(
     config: ml_collections.ConfigDict, rng: np.random.Generator, find_experiment: FindExperiment
-) -> Iterator[tuple[str, np.ndarray, str]]:
+) -> Iterator[tuple[str, np.ndarray | float, str]]:
     """Names, values and protocols of all answers."""
     cases = config.evaluation.episodes
     levels, alphas = rng.uniform(0.5, 2.0, cases), rng.uniform(0.1, 0.9, cases)
@@ -142,13 +142,12 @@ def at_levels(levels: np.ndarray, alphas: np.ndarray) -> tuple[np.ndarray, np.nd
     return jump, kink, above.slope
 
 
-def more_saturated(ratios: np.ndarray, alphas: np.ndarray) -> np.ndarray:
+def more_saturated(ratios: np.ndarray, alphas: np.ndarray) -> float:
     """Share of ratios [N] where V-trace's rho has no gradient to rho_bar = 1 minus that where it has none to alpha."""
     ones = np.ones_like(alphas)
     no_level = weight_derivatives(ratios, ones, ones).level == 0.0
     no_alpha = weight_derivatives(ratios, ones, alphas).alpha == 0.0
-    share: np.ndarray = no_level.mean() - no_alpha.mean()
-    return share
+    return float(no_level.mean() - no_alpha.mean())
 
 
 def initial_gradient_distances(

@@ -17,6 +17,8 @@ from repro.tabular.mdps import Problem
 from repro.tabular.vtrace import Weights
 from repro.training.problem_study import Extreme, OnProblems
 
+MORE_BY_C_BAR = "orders of magnitude by which v_s varies more with c_bar of 1 than with 1/16"
+FALLS_WITH_C_BAR = "1 if v_s varies more at no halving of c_bar from 1 to 1/16, else 0"
 RATE_RISES = "1 if the contraction rate rises at no step of {} from 1 to 0, else 0"
 UNITS = {
     "rate_by_alpha": "contraction rate with more of alpha minus that with less",
@@ -35,8 +37,10 @@ UNITS = {
     "rate_without_condition": "contraction rate",
     "rate_by_c_bar": "contraction rate with c_bar of 1/16 minus that with 1",
     "rate_grows_as_c_bar_falls": "1 if the contraction rate falls at no halving of c_bar from 1 to 1/16, else 0",
-    "variance_by_c_bar": "orders of magnitude by which v_s varies more with c_bar of 1 than with 1/16",
-    "variance_falls_with_c_bar": "1 if v_s varies more at no halving of c_bar from 1 to 1/16, else 0",
+    "variance_by_c_bar": MORE_BY_C_BAR,
+    "variance_falls_with_c_bar": FALLS_WITH_C_BAR,
+    "variance_by_c_bar_at_limit": MORE_BY_C_BAR,
+    "variance_falls_with_c_bar_at_limit": FALLS_WITH_C_BAR,
 }
 """Unit of each answer, by name."""
 EXTREMES: dict[str, Extreme] = {"rate_at_alpha_0": "largest", "rate_without_condition": "largest"}
@@ -90,7 +94,7 @@ def find_by_alpha_c(
     cases = [[clip._replace(alpha_c=alpha) for alpha in alphas] for clip in clips]
     rates = [[rate(problem, weights) for weights in case] for case in cases]
     etas = [[vtrace.eta(problem, weights) for weights in case] for case in cases]
-    variances = [log_variances(problem, case, num_steps) for case in cases]
+    variances = [log_variances(problem, case, num_steps, problem.pi) for case in cases]
     return {
         **rise("rate_by_alpha_c", "rate_falls_with_alpha_c", -np.array(rates)),
         **rise("eta_by_alpha_c", "eta_falls_with_alpha_c", -np.array(etas)),
@@ -112,18 +116,22 @@ def find_by_alpha_rho(problem: Problem, clips: Sequence[Weights], alphas: Sequen
 
 
 def find_by_c_bar(problem: Problem, c_bars: Sequence[float], num_steps: int) -> dict[str, float]:
-    """Computes the answers about rate and variance of V-trace as c_bar falls, with rho_bar = 1."""
+    """Computes the answers about rate and variance of V-trace as c_bar falls, with rho_bar = 1.
+
+    The variance is that with V of the target policy and, `at_limit`, with V of pi_rho_bar, to which v_s converges.
+    """
     case = [Weights(1.0, c_bar) for c_bar in c_bars]
-    rates = np.array([[rate(problem, weights) for weights in case]])
-    return {
-        **rise("rate_by_c_bar", "rate_grows_as_c_bar_falls", rates),
-        **rise("variance_by_c_bar", "variance_falls_with_c_bar", -log_variances(problem, case, num_steps)[None]),
-    }
+    found = rise("rate_by_c_bar", "rate_grows_as_c_bar_falls", np.array([[rate(problem, x) for x in case]]))
+    policies = {"": problem.pi, "_at_limit": vtrace.evaluated_policy(problem, case[0])}
+    for suffix, policy in policies.items():
+        variances = log_variances(problem, case, num_steps, policy)
+        found |= rise(f"variance_by_c_bar{suffix}", f"variance_falls_with_c_bar{suffix}", -variances[None])
+    return found
 
 
-def log_variances(problem: Problem, case: Sequence[Weights], num_steps: int) -> np.ndarray:
-    """log10 of the variance of v_s with each of K weights, with V of the target policy: [K]."""
-    values = mdps.state_values(problem.mdp, problem.pi)
+def log_variances(problem: Problem, case: Sequence[Weights], num_steps: int, policy: np.ndarray) -> np.ndarray:
+    """log10 of the variance of v_s with each of K weights, with V of a policy [S, A]: [K]."""
+    values = mdps.state_values(problem.mdp, policy)
     return np.log10([vtrace.target_variance(problem, weights, values, num_steps) for weights in case])
 
 

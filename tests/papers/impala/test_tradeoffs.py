@@ -44,7 +44,13 @@ def make_problem(num_states=3, discount=0.9):
 
 
 def test_its_records_have_the_papers_statements(tmp_path):
-    found = check_records(tradeoffs, tradeoffs_config.get_config("smoke"), tmp_path, sampled=SAMPLED)
+    found = check_records(
+        tradeoffs,
+        tradeoffs_config.get_config("smoke"),
+        tmp_path,
+        not_printed=("one_step_gap_grows",),
+        sampled=SAMPLED,
+    )
     assert found.pop("variance_grows") == found.pop("untruncated_grows") == 1.0
     assert 0.0 <= found.pop("bias_falls") <= 1.0
     assert 0.0 <= found.pop("product_grows") <= 1.0

@@ -21,6 +21,9 @@ def make_problem():
 
 
 READINGS = (
+    "rate_without_condition",
+    "variance_by_c_bar_at_limit",
+    "variance_falls_with_c_bar_at_limit",
     "eta_by_alpha_c",
     "eta_falls_with_alpha_c",
     "rate_by_alpha_rho_with_c",
