@@ -49,7 +49,7 @@ def test_reproduce_makes_the_runs_of_every_member(paper, experiment, name):
     [
         (["--seed=1,01,1"], 1),
         (["--agent=acer_ratio_4,acer_ratio_4"], 1),
-        (["--experiment=atari,all"], 4),
+        (["--experiment=atari,all"], 6),
         (["--task=space_invaders,SpaceInvaders", "--seeds=2"], 2),
     ],
 )

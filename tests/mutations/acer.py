@@ -34,6 +34,13 @@ TEST_EXPERIMENT = "tests/papers/acer/test_experiment.py"
 
 VARIANTS = [
     Variant(
+        "gradient steps at a fixed rate: of one unroll",
+        "repro/papers/acer/experiments/fixed_rate.py",
+        "steps = learner.batch_size * learner.unroll_length",
+        "steps = learner.unroll_length",
+        "tests/papers/acer/test_fixed_rate.py::test_gradient_steps_per_step_are_those_of_all_unrolls_of_a_batch",
+    ),
+    Variant(
         "ACER in closed form: cases that satisfy the constraint for those that violate it",
         CLOSED_FORM,
         "return found[True][:count], found[False][:count]",

@@ -12,6 +12,13 @@ TEST_RWRL = "tests/environments/test_rwrl.py"
 
 VARIANTS = [
     Variant(
+        "heading of the quadruped over half of the circle",
+        MODELS,
+        "task.random.uniform(0, 2 * math.pi)",
+        "task.random.uniform(0, math.pi)",
+        "tests/environments/test_rwrl.py::test_the_quadruped_s_heading_is_any",
+    ),
+    Variant(
         "DM Control: the target is no part of a saved state",
         TASK,
         '    "geom_pos",\n',

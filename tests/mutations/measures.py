@@ -23,6 +23,13 @@ TEST_PRIORITY = "tests/papers/ctrace/test_initial_priority.py"
 
 VARIANTS = [
     Variant(
+        "regression: the last two seeds alone confirm",
+        "repro/regression/bands.py",
+        "for found in tries[:-1]]",
+        "for found in tries[-2:-1]]",
+        "tests/regression/test_bands.py::test_a_regression_is_the_same_measure_at_the_same_end_with_every_seed",
+    ),
+    Variant(
         "evaluation: the first games to end",
         PLAY,
         "if len(games[i]) < episodes // num_envs:",

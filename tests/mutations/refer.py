@@ -41,6 +41,13 @@ TEST_TRAINING = "tests/papers/refer/test_training.py"
 
 VARIANTS = [
     Variant(
+        "beta by the share of all steps seen",
+        "repro/papers/refer/training.py",
+        "memory.num_far_policy, len(memory), settings",
+        "memory.num_far_policy, memory.num_seen, settings",
+        "tests/papers/refer/test_training.py::test_c_max_anneals_and_beta_follows_the_far_policy_fraction",
+    ),
+    Variant(
         "ReF-ER: with overlap actions and minibatches share an rng",
         TRAINING,
         "rng.spawn(1)[0] if settings.overlap else rng",

@@ -30,6 +30,20 @@ TEST_PRIORITISED_REFER = "tests/papers/refer/test_prioritised.py"
 
 VARIANTS = [
     Variant(
+        "sequence memory: uniform over numbers that may have left",
+        SEQUENCE_MEMORY,
+        "self._rng.integers(self._first, self._end, size)",
+        "self._rng.integers(0, len(self), size)",
+        f"{TEST_SEQUENCE_MEMORY}::test_oldest_sequences_leave_where_broken_off_games_take_the_room",
+    ),
+    Variant(
+        "sequence trainer: weights after every update",
+        "repro/training/sequence_trainer.py",
+        "if (self.updates + 1) % self._settings.publish_period == 0:",
+        "if self._settings.publish_period:",
+        f"{TEST_SEQUENCE_TRAINER}::test_weights_are_published_at_the_start_and_after_each_period",
+    ),
+    Variant(
         "replay: the oldest unroll is searched from the first at each sample",
         UNROLLS,
         "max(self._first_found, self._end - self.capacity)",

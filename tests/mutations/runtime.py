@@ -50,6 +50,13 @@ TAKE = "\n            self._assign(latest.values)\n            self._taken"
 
 VARIANTS = [
     Variant(
+        "a budget that is no multiple of an update ends short",
+        TRAINER,
+        "self.total_updates = -(-run.budget // frames_per_update)",
+        "self.total_updates = run.budget // frames_per_update",
+        "tests/training/test_sequence_trainer.py::test_the_last_update_may_exceed_the_budget",
+    ),
+    Variant(
         "say: brackets are markup",
         "repro/cli.py",
         "markup=False, soft_wrap=True",

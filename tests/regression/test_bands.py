@@ -61,6 +61,7 @@ def test_a_regression_is_the_same_measure_at_the_same_end_with_every_seed():
     assert [outlier.measure for outlier in confirmed(tries)] == ["a"]
     assert confirmed([*tries, []]) == []
     assert confirmed(tries[:1]) == tries[0]
+    assert confirmed([[], tries[0], tries[0]]) == []  # the first seed counts, too
 
 
 SEEDS, TRIALS = 12, 2_000_000

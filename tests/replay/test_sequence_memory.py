@@ -262,7 +262,7 @@ def test_steps_and_frames_are_stored_once_and_their_memory_is_used_again():
 
 def test_oldest_sequences_leave_where_broken_off_games_take_the_room():
     """A writer that begins again after each unroll has 9 rows in a sequence where a long game would have 3."""
-    memory = SequenceMemory(SPEC, SETTINGS._replace(capacity=400, lead=0), 1, 9, np.random.default_rng(0))
+    memory = SequenceMemory(SPEC, SETTINGS._replace(capacity=400, lead=0, priority_exponent=0.0), 1, 9, np.random.default_rng(0))
     steps = _play(np.random.default_rng(0), 9, amid_a_game=True)
     steps.step_type[:] = StepType.MID
     (unroll, rest) = _cut(steps)
@@ -275,6 +275,8 @@ def test_oldest_sequences_leave_where_broken_off_games_take_the_room():
     memory.check_valid()
     assert 100 < len(memory) < 400
     assert memory.frames.room < 12
+    keys = memory.sample(4000).keys.astype(int)
+    assert (keys.min(), keys.max()) == (memory._first, memory._end - 1)  # and none that has left
 
 
 def test_there_is_room_for_as_many_sequences_as_there_may_be_though_every_game_has_one():

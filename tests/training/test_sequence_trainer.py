@@ -47,6 +47,26 @@ def test_updates_go_on_without_learning_where_a_replay_is_empty_again(tmp_path):
     assert loop.summary()["gradient_steps"] == 3
 
 
+def test_weights_are_published_at_the_start_and_after_each_period(tmp_path, monkeypatch):
+    loop, _, _ = make_loop(tmp_path, updates=9, publish_period=4)
+    publish, published = loop._weights.publish, []
+
+    def noting(version):
+        published.append(loop.updates)
+        publish(version)
+
+    monkeypatch.setattr(loop._weights, "publish", noting)
+    list(loop)
+    loop.close()
+    assert published == [0, 3, 7]  # during the updates 4 and 8
+
+
+def test_the_last_update_may_exceed_the_budget(tmp_path):
+    loop, _, _ = make_loop(tmp_path, updates=2.5)
+    loop.close()
+    assert loop.total_updates == 3
+
+
 def test_a_priority_that_is_none_means_that_the_run_has_diverged(tmp_path, monkeypatch):
     """Weights that the last gradient step has broken give new sequences such priorities before a loss shows it."""
     loop, _, _ = make_loop(tmp_path, updates=3, steps_per_update=5)

@@ -37,6 +37,14 @@ def test_as_many_batches_as_the_configuration_says_are_learned_from_in_a_call():
     assert find_experiment(config).replay_settings.steps_per_call == 5
 
 
+def test_gradient_steps_per_step_are_those_of_all_unrolls_of_a_batch():
+    config = figure_4_vracer.get_config("smoke")
+    config.agent = "acer"
+    once = find_experiment(config).replay_settings.ratio
+    config.variants.acer.learner.batch_size = 3
+    assert find_experiment(config).replay_settings.ratio == 3 * once
+
+
 @pytest.mark.parametrize(("agent", "rate"), [("acer", 1e-5), ("acer_fast", 1e-4)])
 def test_the_policy_has_a_learning_rate_of_its_own(agent, rate):
     experiment = experiment_of(agent)

@@ -626,8 +626,13 @@ def test_settings_of_annealing_are_checked_once(tmp_path, section, field, value,
 
 
 def test_c_max_anneals_and_beta_follows_the_far_policy_fraction(tmp_path):
-    """Eqs. (12) and (13) for each of 320 gradient steps, from the ratios stored before the call of 16 of them."""
-    training = build(tmp_path, frames=320)
+    """Eqs. (12) and (13) for each of 320 gradient steps, from the ratios stored before the call of 16 of them.
+
+    More steps have been seen than are stored, and those stored count.
+    """
+    config = small_config(frames=320)
+    config.memory.capacity = 1_000
+    training = find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
     memory, train, given, shares = training._memory, training._agent.train, [], []
 
     def noting(batch, beta, c_max, *rest):
