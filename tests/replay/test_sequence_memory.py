@@ -262,7 +262,8 @@ def test_steps_and_frames_are_stored_once_and_their_memory_is_used_again():
 
 def test_oldest_sequences_leave_where_broken_off_games_take_the_room():
     """A writer that begins again after each unroll has 9 rows in a sequence where a long game would have 3."""
-    memory = SequenceMemory(SPEC, SETTINGS._replace(capacity=400, lead=0, priority_exponent=0.0), 1, 9, np.random.default_rng(0))
+    settings = SETTINGS._replace(capacity=400, lead=0, priority_exponent=0.0)
+    memory = SequenceMemory(SPEC, settings, 1, 9, np.random.default_rng(0))
     steps = _play(np.random.default_rng(0), 9, amid_a_game=True)
     steps.step_type[:] = StepType.MID
     (unroll, rest) = _cut(steps)
