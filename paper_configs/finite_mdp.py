@@ -5,7 +5,7 @@ Every field names its source: a section or appendix of the paper, or `assumed:` 
 
 import ml_collections
 
-from repro.config import SCALES, unknown_scale
+from paper_configs.studies import study_config
 
 
 def theorems_config(
@@ -22,19 +22,8 @@ def theorems_config(
     Raises:
         ValueError: unknown scale.
     """
-    if scale not in SCALES:
-        raise unknown_scale(scale)
-    config = ml_collections.ConfigDict()
-    config.paper = paper
-    config.experiment = study
-    config.study = study  # module of the paper's package that runs it; nothing is trained
-    config.agent = answers[0]
-    config.answers = answers
-    config.scale = scale
-
-    config.env = ml_collections.ConfigDict()
-    config.env.name = "finite_mdp"  # environment suite
-    config.env.task = "finite_mdp"  # transitions from Dirichlet(1, .., 1), rewards uniform on [-1, 1]; assumed: any MDP
+    # transitions from Dirichlet(1, .., 1), rewards uniform on [-1, 1]; assumed: any MDP
+    config = study_config(paper, study, answers, scale, "finite_mdp", "finite_mdp")
     config.env.num_states = 3  # assumed: small, as every path of num_steps steps is summed
     config.env.num_actions = 3  # assumed: as above
     config.env.min_discount = 0.5  # each problem samples its gamma uniformly from min to max; assumed: any below 1
@@ -43,7 +32,6 @@ def theorems_config(
     # steps of a trajectory; its last state or pair has the expected target of endless ones (IMPALA Eq. 5, ACER Eq. 20)
     config.num_steps = 3
 
-    config.evaluation = ml_collections.ConfigDict()
     config.evaluation.episodes = {"smoke": 4, "desk": 40, "paper": 200}[scale]  # random problems; assumed
     config.evaluation.num_envs = 1  # one after the other
     return config

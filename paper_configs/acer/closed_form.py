@@ -6,7 +6,8 @@ Every field names its source: a section or appendix of the paper, or `assumed:` 
 import ml_collections
 
 from paper_configs.acer import atari
-from repro.config import SCALES, resolve, unknown_scale
+from paper_configs.studies import study_config
+from repro.config import resolve
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
@@ -15,20 +16,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     Raises:
         ValueError: unknown scale.
     """
-    if scale not in SCALES:
-        raise unknown_scale(scale)
-    config = ml_collections.ConfigDict()
-    config.paper = "acer"
-    config.experiment = "closed_form"
-    config.study = "closed_form"  # module of repro/papers/acer that runs it; nothing is trained
-    config.agent = "solution"  # first of the answers
-    # one record each; their sentences are in published/acer.json
-    config.answers = ("solution", "unchanged", "orthogonal", "scaled_down", "added_operations")
-    config.scale = scale
-
-    config.env = ml_collections.ConfigDict()
-    config.env.name = "atari"  # environment suite
-    config.env.task = "any"  # the games are those of `games`
+    answers = ("solution", "unchanged", "orthogonal", "scaled_down", "added_operations")
+    config = study_config("acer", "closed_form", answers, scale, "atari", "any")  # the games are those of `games`
 
     config.max_statistics = 18  # numbers in phi, sampled from 2 up to this; actions of an Atari game, Section 4
     config.max_delta = 2.0  # delta is sampled uniformly from 0 (assumed) up to this, in nats; Section 6 has 0.1 to 2
@@ -38,7 +27,6 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         published.agent = agent
         config[name] = resolve(published)  # network and unroll of ACER with and without trust region
 
-    config.evaluation = ml_collections.ConfigDict()
     config.evaluation.episodes = {"smoke": 4, "desk": 100, "paper": 1000}[scale]  # cases of each answer; assumed
     config.evaluation.num_envs = config.evaluation.episodes  # all at once
     return config

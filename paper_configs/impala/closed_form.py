@@ -6,7 +6,8 @@ Every field names its source: a section, figure or appendix of the paper, or `as
 import ml_collections
 
 from paper_configs.impala import dmlab_30, dmlab_30_population
-from repro.config import SCALES, resolve, unknown_scale
+from paper_configs.studies import study_config
+from repro.config import resolve
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
@@ -15,25 +16,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     Raises:
         ValueError: unknown scale.
     """
-    if scale not in SCALES:
-        raise unknown_scale(scale)
-    config = ml_collections.ConfigDict()
-    config.paper = "impala"
-    config.experiment = "closed_form"
-    config.study = "closed_form"  # module of repro/papers/impala that runs it; nothing is trained
-    config.agent = "shallow_parameters"  # first of the answers
-    config.answers = (  # one record each; their sentences are in published/impala.json
-        "shallow_parameters",
-        "deep_parameters",
-        "bytes_over_a3c",
-        "factor",
-        "other_factor",
-    )
-    config.scale = scale
-
-    config.env = ml_collections.ConfigDict()
-    config.env.name = "dmlab"  # environment suite; only its sizes are used
-    config.env.task = "dmlab_30"  # names the set of levels
+    answers = ("shallow_parameters", "deep_parameters", "bytes_over_a3c", "factor", "other_factor")
+    config = study_config("impala", "closed_form", answers, scale, "dmlab", "dmlab_30")  # only its sizes are used
 
     published = dmlab_30.get_config("paper")
     for name in ("shallow", "deep"):  # networks and unrolls on DMLab-30
@@ -42,7 +26,6 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.population = dmlab_30_population.get_config("paper").population  # factor; Appendix E
     config.other_factors = (1.2, 0.8)  # of Jaderberg et al. (2017); Appendix E
 
-    config.evaluation = ml_collections.ConfigDict()
     config.evaluation.episodes = 1  # value of each answer
     config.evaluation.num_envs = 1
     return config

@@ -6,7 +6,39 @@ Every field names its source: a section or appendix of the paper, or `assumed:` 
 import ml_collections
 
 from paper_configs.refer import figure_1_ddpg, figure_3_naf, figure_4_vracer
-from repro.config import SCALES, resolve, unknown_scale
+from paper_configs.studies import study_config
+from repro.config import resolve
+
+ANSWERS = (
+    "target_from_vtrace",
+    "quadratic_advantage_mean",
+    "gaussian_advantage_mean",
+    "fixed_point_far",
+    "fixed_point_near",
+    "largest_divergence_humanoid",
+    "largest_divergence_walker2d",
+    "quadratic_outputs_humanoid",
+    "gaussian_outputs_humanoid",
+    "cost_over_acer",
+    "ddpg_cost_over_vracer",
+    "naf_cost_over_vracer",
+    "rule_2_cost_over_er",
+    "initial_outputs",
+    "q_ret_from_retrace",
+    "quadratic_concavity",
+    "gaussian_concavity",
+    "quadratic_maximum",
+    "gaussian_maximum",
+    "quadratic_kinks",
+    "gaussian_kinks",
+    "cholesky_bijection",
+    "on_policy_limit",
+    "rule_1_policy_gradient",
+    "rule_1_value_gradient",
+    "far_policy_by_actions",
+    "quadratic_cost_over_gaussian",
+    "quadratic_cost_growth",
+)
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
@@ -15,49 +47,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     Raises:
         ValueError: unknown scale.
     """
-    if scale not in SCALES:
-        raise unknown_scale(scale)
     published = figure_1_ddpg.get_config("paper")
-    config = ml_collections.ConfigDict()
-    config.paper = "refer"
-    config.experiment = "closed_form"
-    config.study = "closed_form"  # module of repro/papers/refer that runs it; nothing is trained
-    config.agent = "target_from_vtrace"  # first of the answers
-    config.answers = (  # one record each; their sentences are in published/refer.json
-        "target_from_vtrace",
-        "quadratic_advantage_mean",
-        "gaussian_advantage_mean",
-        "fixed_point_far",
-        "fixed_point_near",
-        "largest_divergence_humanoid",
-        "largest_divergence_walker2d",
-        "quadratic_outputs_humanoid",
-        "gaussian_outputs_humanoid",
-        "cost_over_acer",
-        "ddpg_cost_over_vracer",
-        "naf_cost_over_vracer",
-        "rule_2_cost_over_er",
-        "initial_outputs",
-        "q_ret_from_retrace",
-        "quadratic_concavity",
-        "gaussian_concavity",
-        "quadratic_maximum",
-        "gaussian_maximum",
-        "quadratic_kinks",
-        "gaussian_kinks",
-        "cholesky_bijection",
-        "on_policy_limit",
-        "rule_1_policy_gradient",
-        "rule_1_value_gradient",
-        "far_policy_by_actions",
-        "quadratic_cost_over_gaussian",
-        "quadratic_cost_growth",
-    )
-    config.scale = scale
-
-    config.env = ml_collections.ConfigDict()
-    config.env.name = "mujoco"  # environment suite
-    config.env.task = "gym"  # the tasks are named in the answers
+    config = study_config("refer", "closed_form", ANSWERS, scale, "mujoco", "gym")  # the tasks are named in the answers
     config.env.version = published.env.version  # as in figure_4_vracer
     config.env.max_steps = 0  # as in figure_4_vracer
     config.env.observed = "all"  # as in figure_4_vracer
@@ -81,7 +72,6 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.samples = 10_000  # sampled actions for a share of far-policy samples; assumed
     config.updates = 300_000  # updates n of beta, after which (1 - eta)^n is 1e-13; assumed
 
-    config.evaluation = ml_collections.ConfigDict()
     config.evaluation.episodes = {"smoke": 4, "desk": 20, "paper": 100}[scale]  # cases on which an answer is checked
     config.evaluation.num_envs = config.evaluation.episodes  # all at once
     return config

@@ -6,7 +6,19 @@ Every field names its source: a section or appendix of the paper, or `assumed:` 
 import ml_collections
 
 from paper_configs.stac import atari, dm_control_features
-from repro.config import SCALES, resolve, unknown_scale
+from paper_configs.studies import study_config
+from repro.config import resolve
+
+ANSWERS = (
+    "jump_of_derivative",
+    "kink_of_slope",
+    "slope_above_level",
+    "saturated_levels",
+    "initial_gradient",
+    "metaparameter_bounds",
+    "density_integral",
+    "largest_action",
+)
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
@@ -15,35 +27,13 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     Raises:
         ValueError: unknown scale.
     """
-    if scale not in SCALES:
-        raise unknown_scale(scale)
-    config = ml_collections.ConfigDict()
-    config.paper = "stac"
-    config.experiment = "closed_form"
-    config.study = "closed_form"  # module of repro/papers/stac that runs it; nothing is trained
-    config.agent = "jump_of_derivative"  # first of the answers
-    config.answers = (  # one record each; their sentences are in published/stac.json
-        "jump_of_derivative",
-        "kink_of_slope",
-        "slope_above_level",
-        "saturated_levels",
-        "initial_gradient",
-        "metaparameter_bounds",
-        "density_integral",
-        "largest_action",
-    )
-    config.scale = scale
-
-    config.env = ml_collections.ConfigDict()
-    config.env.name = "atari"  # environment suite
-    config.env.task = "any"  # nothing is played
+    config = study_config("stac", "closed_form", ANSWERS, scale, "atari", "any")  # nothing is played
 
     on_atari = atari.get_config("paper")
     on_atari.agent = "stac"
     config.atari = resolve(on_atari)  # metaparameters and outer loss of STAC, length of an unroll
     config.control = resolve(dm_control_features.get_config("paper"))  # bounds on std
 
-    config.evaluation = ml_collections.ConfigDict()
     config.evaluation.episodes = {"smoke": 20, "desk": 100, "paper": 1000}[scale]  # cases on which an answer is checked
     config.evaluation.num_envs = 1  # all at once
     return config

@@ -15,6 +15,7 @@ from repro.tabular import mdps, operators, paths
 from repro.tabular.mdps import Problem
 from repro.tabular.operators import Operator
 from repro.tabular.paths import ExpectedTargets, Paths, all_paths
+from repro.tabular.simulation import Trajectories
 
 ROUNDING = 1e-9
 """Largest rounding of a distance between policies or values, which are solved for in float64."""
@@ -111,20 +112,34 @@ def target_variance(problem: Problem, weights: Weights, values: np.ndarray, num_
         values: the estimate V, [S], also for bootstrapping.
         num_steps: length of a path.
     """
+    paths = all_paths(problem.mdp, problem.mu, num_steps)
+    output = path_targets(problem, paths.trajectories, values, **weights._asdict())
+    targets = output.targets[0].numpy().astype(float)
+    mean, square = expectation_by_state(paths, np.stack([targets, targets**2], axis=1), problem).T
+    return float((square - mean**2).mean())
+
+
+def path_targets(
+    problem: Problem, trajectories: Trajectories, values: np.ndarray, **settings: float | None
+) -> v_targets.VTraceOutput:
+    """Returns the output of `v_targets.vtrace` with these settings on paths, [T, N], that end with the estimate.
+
+    Args:
+        problem: MDP and policies.
+        trajectories: states [T + 1, N] and actions [T, N].
+        values: the estimate V, [S], also for bootstrapping.
+        settings: arguments by name, as for `v_targets.vtrace`.
+    """
     mdp, pi, mu = problem
-    paths = all_paths(mdp, mu, num_steps)
-    x, a = paths.trajectories  # [T + 1, N], [T, N]
-    output = v_targets.vtrace(
+    x, a = trajectories
+    return v_targets.vtrace(
         log_rho=np.log(pi / mu)[x[:-1], a],
         discount_t=np.full(a.shape, mdp.discount),
         r_t=mdp.rewards[x[:-1], a],
         v_tm1=values[x[:-1]],
         v_t=values[x[1:]],
-        **weights._asdict(),
+        **settings,
     )
-    targets = output.targets[0].numpy().astype(float)
-    mean, square = expectation_by_state(paths, np.stack([targets, targets**2], axis=1), problem).T
-    return float((square - mean**2).mean())
 
 
 def chain_target_variance(problem: Problem, weights: Weights, values: np.ndarray, num_steps: int) -> float:
@@ -167,16 +182,7 @@ def expected_estimates(problem: Problem, weights: Weights, num_steps: int) -> tu
     mdp, pi, mu = problem
     values, ratios = mdps.state_values(mdp, evaluated_policy(problem, weights)), pi / mu
     every = all_paths(mdp, mu, num_steps)
-    x, a = every.trajectories
-    output = v_targets.vtrace(
-        log_rho=np.log(ratios[x[:-1], a]),
-        discount_t=np.full(a.shape, mdp.discount),
-        r_t=mdp.rewards[x[:-1], a],
-        v_tm1=values[x[:-1]],
-        v_t=values[x[1:]],
-        clip_pg_rho=ratios.min(),
-        **weights._asdict(),
-    )
+    output = path_targets(problem, every.trajectories, values, clip_pg_rho=ratios.min(), **weights._asdict())
     advantages = every.expectation(output.pg_advantages[0].numpy(), mdp) / ratios.min()
     return values[:, None] + advantages, every.expectation(output.targets[0].numpy(), mdp)
 

@@ -9,6 +9,8 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework.func_graph import FuncGraph
 
+from repro.environments import specs
+
 
 def operations(function: Callable[..., Any], *arguments: Any) -> int:
     """Returns the floating-point operations of products in a function's graph, two for each product of two numbers.
@@ -33,6 +35,11 @@ def operations(function: Callable[..., Any], *arguments: Any) -> int:
             raise ValueError(f"operations: {op.name} has an unknown shape, {sizes}")
         total += 2 * int(np.prod(known, dtype=np.int64)) if known else 0
     return total
+
+
+def batch_spec(spec: Any, *shape: int) -> Any:
+    """Returns nested specs [*shape, ...] of a batch of what nested specs [...] describe, as `operations` needs them."""
+    return tf.nest.map_structure(lambda x: tf.TensorSpec([*shape, *x.shape], x.dtype), specs.unwrapped(spec))
 
 
 def needed(graph: FuncGraph) -> list[tf.Operation]:

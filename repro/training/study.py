@@ -9,7 +9,7 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent import futures
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -114,6 +114,22 @@ class RunStudy(Protocol):
             advance: called with the numbers of pieces of work done and of all pieces.
             find_experiment: returns the experiment of a configuration; not used by a study that trains nothing.
         """
+
+
+def answer_in_turn(found: Iterable[tuple[str, StudyResult]], names: Collection[str], advance: Advance) -> Study:
+    """Collects a study's answers, which are computed one after the other, in the order of `names`.
+
+    Args:
+        found: name and result of each answer, in any order.
+        names: names of all answers.
+        advance: called before the first answer and after each.
+    """
+    answers: dict[str, StudyResult] = {}
+    advance(0, len(names))
+    for name, answer in found:
+        answers[name] = answer
+        advance(len(answers), len(names))
+    return Study({name: answers[name] for name in names}, steps=0)
 
 
 def map_pieces(

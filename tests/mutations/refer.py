@@ -744,8 +744,8 @@ VARIANTS = [
     Variant(
         "ReF-ER: ACER's gradient costs a step more than the episode has",
         "repro/papers/refer/gradient_cost.py",
-        "environment.max_steps + 1]",
-        "environment.max_steps + 2]",
+        "environment.max_steps + 1\n",
+        "environment.max_steps + 2\n",
         f"{TEST_CLOSED_FORM}::test_a_gradient_of_acer_is_from_episodes_as_long_as_the_time_limit_of_the_task",
         slow=True,
     ),

@@ -245,8 +245,8 @@ VARIANTS = [
     Variant(
         "STAC theorems: n-step return that does not bootstrap",
         STAC,
-        " @ rewards + mdp.discount**num_steps * v[-1]",
-        " @ rewards",
+        " + mdp.discount**num_steps * values[x[-1]]",
+        "",
         f"{TEST_STAC}::test_a_return_that_is_not_the_n_step_return_is_seen",
     ),
     Variant(

@@ -11,15 +11,13 @@ from typing import NamedTuple
 
 import ml_collections
 import numpy as np
-import tensorflow as tf
 from scipy import optimize
 
-from repro.environments import specs
 from repro.papers.acer import trust_region
 from repro.papers.acer.experiments.discrete import DiscreteExperiment
 from repro.training.experiment import Experiment, FindExperiment
-from repro.training.graph_cost import operations
-from repro.training.study import Advance, Study, StudyResult
+from repro.training.graph_cost import batch_spec, operations
+from repro.training.study import Advance, Study, StudyResult, answer_in_turn
 
 DIGITS = 5
 """Decimals of the answers: the projection works in float32, and the minimum is found to about as many."""
@@ -59,12 +57,9 @@ def run(
     find_experiment: FindExperiment,
 ) -> Study:
     """Computes the configuration's answers, without training. Arguments as for `RunStudy`."""
-    answers: dict[str, StudyResult] = {}
-    advance(0, len(config.answers))
-    for name, values, protocol in _answers(config, seed, find_experiment):
-        answers[name] = StudyResult(UNITS[name], values, protocol, exact=True)
-        advance(len(answers), len(config.answers))
-    return Study({name: answers[name] for name in config.answers}, steps=0)
+    found = _answers(config, seed, find_experiment)
+    answers = ((name, StudyResult(UNITS[name], values, protocol, exact=True)) for name, values, protocol in found)
+    return answer_in_turn(answers, config.answers, advance)
 
 
 def _answers(
@@ -167,10 +162,7 @@ def update_operations(experiment: Experiment, seed: int) -> Operations:
     learner, environment = experiment.config.learner, experiment.make_environment(1, seed)
     agent, network = experiment.make_agent(environment, seed), experiment.make_network(environment, seed)
     environment.close()
-    experience = tf.nest.map_structure(
-        lambda spec: tf.TensorSpec([learner.batch_size, learner.unroll_length + 1, *spec.shape], spec.dtype),
-        specs.unwrapped(agent.collect_data_spec),
-    )
+    experience = batch_spec(agent.collect_data_spec, learner.batch_size, learner.unroll_length + 1)
     forward = operations(lambda x: network(x.observation, x.step_type)[:2], experience)
     return Operations(operations(agent.train, experience), forward)
 

@@ -97,7 +97,7 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
     pairs = rng.dirichlet(np.full(small.pi.size, config.pairs_concentration))
     trades = [found for k in config.samples for found in update_errors.trade_offs(small, pairs, k).values()]
     return {
-        **find_by_clipping(problem, config.num_steps),
+        **find_by_clipping(batch, problem, config.num_steps),
         **find_by_lambda(batch, problem, config.lambdas, alphas),
         **find_jumps(problem, config.fine_alphas),
         "one_retrace": one_retrace(batch, rng.normal(size=pi.shape)),
@@ -136,12 +136,12 @@ run = OnProblems(find_on_problem, UNITS, EXTREMES, MEANS)
 """Checks the statements on random problems; no trajectories are sampled."""
 
 
-def find_by_clipping(problem: Problem, num_steps: int) -> dict[str, float]:
+def find_by_clipping(batch: Batch, problem: Problem, num_steps: int) -> dict[str, float]:
     """Computes the answers that compare Retrace with importance weighting on trajectories of `num_steps` (Section 2).
 
     Variances are Definition 1.4, each first pair equally likely, from Q = 0 and from Q^pi.
     """
-    batch, values = Batch(problem, num_steps), mdps.action_values(problem.mdp, problem.pi)
+    values = mdps.action_values(problem.mdp, problem.pi)
     retrace = batch.truncated_retrace()
     rates = [operators.contraction_rate(op) for op in (retrace, batch.importance(num_steps))]
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import ml_collections
 import numpy as np
 
-from repro.ops import v_targets
 from repro.tabular import mdps, paths, vtrace
 from repro.tabular.mdps import Problem
 from repro.tabular.vtrace import Weights
@@ -85,7 +84,7 @@ def on_policy_differences(problem: Problem, num_steps: int, rng: np.random.Gener
     """
     mdp, pi, _ = problem
     values, lambda_ = rng.normal(size=mdp.num_states), rng.uniform()
-    x, a = paths.all_paths(mdp, pi, num_steps).trajectories  # [T + 1, N], [T, N]
+    x, a = trajectories = paths.all_paths(mdp, pi, num_steps).trajectories  # [T + 1, N], [T, N]
     rewards, v = mdp.rewards[x[:-1], a], values[x]
     powers = mdp.discount ** np.arange(num_steps + 1)[:, None]
     returns = np.cumsum(powers[:-1] * rewards, axis=0) + powers[1:] * v[1:]  # [T, N]
@@ -93,14 +92,7 @@ def on_policy_differences(problem: Problem, num_steps: int, rng: np.random.Gener
     shares[-1] = lambda_ ** (num_steps - 1)
 
     def distance(expected: np.ndarray, lambda_: float) -> float:
-        output = v_targets.vtrace(
-            log_rho=np.zeros(a.shape),
-            discount_t=np.full(a.shape, mdp.discount),
-            r_t=rewards,
-            v_tm1=v[:-1],
-            v_t=v[1:],
-            lambda_=lambda_,
-        )
+        output = vtrace.path_targets(Problem(mdp, pi, pi), trajectories, values, lambda_=lambda_)
         return float(np.abs(output.targets[0].numpy() - expected).max())
 
     return distance(returns[-1], 1.0), distance(shares @ returns, lambda_)

@@ -24,7 +24,7 @@ from repro.papers.refer.experiments.replay import ReplayExperiment
 from repro.replay.refer import ReferMemory
 from repro.replay.refer_kernels import corrected
 from repro.training.experiment import FindExperiment
-from repro.training.study import Advance, Study, StudyResult
+from repro.training.study import Advance, Study, StudyResult, answer_in_turn
 
 FLOAT32_DIGITS = 5
 """Decimals of an answer that is computed in float32."""
@@ -45,12 +45,7 @@ def run(
 
     Arguments as for `RunStudy`; `find_experiment` returns ACER's experiment.
     """
-    answers: dict[str, StudyResult] = {}
-    advance(0, len(config.answers))
-    for name, answer in _answers(config, seed, find_experiment):
-        answers[name] = answer
-        advance(len(answers), len(config.answers))
-    return Study({name: answers[name] for name in config.answers}, steps=0)
+    return answer_in_turn(_answers(config, seed, find_experiment), config.answers, advance)
 
 
 def _answers(

@@ -7,11 +7,10 @@ from typing import Protocol, runtime_checkable
 import tensorflow as tf
 from tf_agents.agents import tf_agent
 
-from repro.environments import specs
 from repro.environments.mujoco import MujocoEnvironment
 from repro.papers.refer.fused import FusedAgent
+from repro.training import graph_cost
 from repro.training.experiment import Experiment
-from repro.training.graph_cost import operations
 
 
 def replay_cost(agent: FusedAgent, batch_size: int, state_size: int) -> int:
@@ -22,7 +21,7 @@ def replay_cost(agent: FusedAgent, batch_size: int, state_size: int) -> int:
         batch_size: B.
         state_size: S.
     """
-    return operations(agent.gradient_step, tf.TensorSpec([3]), batch_spec(agent, batch_size, state_size))
+    return graph_cost.operations(agent.gradient_step, tf.TensorSpec([3]), batch_spec(agent, batch_size, state_size))
 
 
 def batch_spec(agent: FusedAgent, batch_size: int, state_size: int) -> dict[str, tf.TensorSpec]:
@@ -52,8 +51,6 @@ def acer_cost(experiment: Experiment, environment: MujocoEnvironment) -> int:
     if not isinstance(experiment, MakesUnrollAgent):
         raise TypeError(f"{type(experiment).__name__} does not make an agent that learns from unrolls.")
     agent, config = experiment.make_agent(environment, 0), experiment.config
-    shape = [config.replay.batch_size, environment.max_steps + 1]
-    experience = tf.nest.map_structure(
-        lambda spec: tf.TensorSpec([*shape, *spec.shape], spec.dtype), specs.unwrapped(agent.collect_data_spec)
-    )
-    return operations(agent.train, experience)
+    rows = environment.max_steps + 1
+    experience = graph_cost.batch_spec(agent.collect_data_spec, config.replay.batch_size, rows)
+    return graph_cost.operations(agent.train, experience)

@@ -5,6 +5,7 @@ Each number is computed by the code that trains, on several random cases.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from repro.papers.stac.experiment import StacExperiment
 from repro.papers.stac.loss import Hyperparameters, stac_loss
 from repro.papers.stac.metagradient import SCALED, SETS, Metaparameters
 from repro.training.experiment import FindExperiment
-from repro.training.study import Advance, Study, StudyResult
+from repro.training.study import Advance, Study, StudyResult, answer_in_turn
 
 UNITS = {
     "jump_of_derivative": "jump at rho_bar of the derivative of rho in rho_bar minus that in alpha",
@@ -55,14 +56,13 @@ def run(
     find_experiment: FindExperiment,
 ) -> Study:
     """Computes the configuration's answers, without training. Arguments as for `RunStudy`."""
-    del cores
-    answers: dict[str, StudyResult] = {}
-    advance(0, len(config.answers))
-    for name, values, protocol in _answers(config, np.random.default_rng(seed), find_experiment):
-        rounded = np.atleast_1d(values).round(DIGITS) + 0.0  # turns -0 into 0
-        answers[name] = StudyResult(UNITS[name], rounded, protocol, exact=name not in MEANS)
-        advance(len(answers), len(config.answers))
-    return Study({name: answers[name] for name in config.answers}, steps=0)
+    found = _answers(config, np.random.default_rng(seed), find_experiment)
+    return answer_in_turn(itertools.starmap(_result, found), config.answers, advance)
+
+
+def _result(name: str, values: np.ndarray | float, protocol: str) -> tuple[str, StudyResult]:
+    rounded = np.atleast_1d(values).round(DIGITS) + 0.0  # turns -0 into 0
+    return name, StudyResult(UNITS[name], rounded, protocol, exact=name not in MEANS)
 
 
 def _answers(

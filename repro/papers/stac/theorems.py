@@ -150,18 +150,10 @@ def on_policy_difference(problem: Problem, weights: Weights, num_steps: int, rng
     """
     mdp, pi, _ = problem
     values = rng.normal(size=mdp.num_states)
-    x, a = paths.all_paths(mdp, pi, num_steps).trajectories  # [T + 1, N], [T, N]
-    rewards, v = mdp.rewards[x[:-1], a], values[x]
+    x, a = trajectories = paths.all_paths(mdp, pi, num_steps).trajectories  # [T + 1, N], [T, N]
     raised = weights._replace(clip_rho=max(weights.clip_rho or 1.0, 1.0), clip_c=max(weights.clip_c or 1.0, 1.0))
-    output = v_targets.vtrace(
-        log_rho=np.zeros(a.shape),
-        discount_t=np.full(a.shape, mdp.discount),
-        r_t=rewards,
-        v_tm1=v[:-1],
-        v_t=v[1:],
-        **raised._asdict(),
-    )
-    n_step = mdp.discount ** np.arange(num_steps) @ rewards + mdp.discount**num_steps * v[-1]
+    output = vtrace.path_targets(Problem(mdp, pi, pi), trajectories, values, **raised._asdict())
+    n_step = mdp.discount ** np.arange(num_steps) @ mdp.rewards[x[:-1], a] + mdp.discount**num_steps * values[x[-1]]
     return float(np.abs(output.targets[0].numpy() - n_step).max())
 
 

@@ -9,10 +9,9 @@ import numpy as np
 import tensorflow as tf
 
 from repro.config import frames_per_step, resolve_plain
-from repro.environments import specs
 from repro.papers.stac.experiment import StacExperiment
 from repro.training.experiment import Experiment, FindExperiment
-from repro.training.graph_cost import operations
+from repro.training.graph_cost import batch_spec, operations
 from repro.training.study import Advance, Study, StudyResult
 
 BASELINE = "impala"
@@ -65,16 +64,13 @@ def step_cost(experiment: Experiment, seed: int) -> float:
     agent = experiment.make_agent(environment, seed)
     environment.close()
 
-    def batch(spec: tf.TypeSpec, *shape: int) -> tf.TypeSpec:
-        return tf.nest.map_structure(lambda x: tf.TensorSpec([*shape, *x.shape], x.dtype), specs.unwrapped(spec))
-
     learner, new_steps = config.learner, experiment.frames_per_update // frames_per_step(config)
-    update = operations(agent.train, batch(agent.collect_data_spec, learner.batch_size, learner.unroll_length + 1))
+    update = operations(agent.train, batch_spec(agent.collect_data_spec, learner.batch_size, learner.unroll_length + 1))
     policy = agent.collect_policy
     acting = operations(
         policy.action,
-        batch(agent.time_step_spec, new_steps),
-        batch(policy.policy_state_spec, new_steps),
+        batch_spec(agent.time_step_spec, new_steps),
+        batch_spec(policy.policy_state_spec, new_steps),
         tf.TensorSpec([2], tf.int32),
     )
     return (update + acting) / new_steps

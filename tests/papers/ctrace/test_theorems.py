@@ -123,19 +123,19 @@ def test_variances_are_those_of_sampled_targets_over_all_paths(at_values):
     batch = theorems.Batch(problem, 3)
     assert [batch.retrace_variance(q), batch.importance_variance(q, 3)] == pytest.approx(variances, rel=1e-4)
     name = "clipping_variance_at_q_pi" if at_values else "clipping_variance"
-    found = theorems.find_by_clipping(problem, 3)
+    found = theorems.find_by_clipping(theorems.Batch(problem, 3), problem, 3)
     assert found[name] == pytest.approx(np.log10(variances[1] / variances[0]), abs=1e-4)
 
 
 def test_retrace_that_clips_nothing_gains_nothing(monkeypatch):
     monkeypatch.setattr(theorems.targets.traces, "alpha_retrace", lambda log_rho, alpha: tf.exp(log_rho))
     problem = random_problem(5, 3, 2)
-    found = theorems.find_by_clipping(problem, 3)
+    found = theorems.find_by_clipping(theorems.Batch(problem, 3), problem, 3)
     assert found["clipping_rate"] == pytest.approx(0.0, abs=1e-5)
     assert found["clipping_variance"] == pytest.approx(0.0, abs=1e-5)
     assert found["clipping_bias"] < 1e-5
     monkeypatch.setattr(theorems.targets.traces, "expected_value", lambda q, pi: tf.reduce_mean(q, -1))
-    assert theorems.find_by_clipping(problem, 3)["clipping_bias"] > BROKEN
+    assert theorems.find_by_clipping(theorems.Batch(problem, 3), problem, 3)["clipping_bias"] > BROKEN
 
 
 def test_a_rate_with_a_jump_has_its_size(monkeypatch):
